@@ -1,0 +1,262 @@
+"""The benchmark's cases: dtype, shape and memory layout of an input, in named groups.
+
+A new row is one more `Case` in a group's list; a new group is one more entry of `GROUPS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from bench.records import ARTICLE_GROUP, CONTIGUOUS_NAME, GRID_GROUP, case_label
+
+SECTOR_BYTES = 32  # what device memory reads at least
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the elements of a (..., rows, cols) tensor lie in its storage; all counts in elements.
+
+    `row_pitch` is the distance from one row to the next (None: as dense as `col_step` allows, 0:
+    one row read again and again), `col_step` the distance from one column to the next, `offset`
+    that of the first element from the storage's start (which is 256-byte aligned on a GPU).
+    """
+
+    name: str
+    row_pitch: int | None = None
+    col_step: int = 1
+    offset: int = 0
+    column_major: bool = False
+
+    def strides(self, shape: Shape) -> Shape:
+        """Strides in elements of a tensor of that shape."""
+        rows, cols = shape[-2:]
+        if self.column_major:
+            row_stride, col_stride, matrix = 1, rows, rows * cols
+        else:
+            dense = max(cols * self.col_step, 1)
+            row_stride = dense if self.row_pitch is None else self.row_pitch
+            col_stride, matrix = self.col_step, rows * max(row_stride, dense)
+        outer: list[int] = []
+        for size in reversed(shape[:-2]):
+            outer.insert(0, matrix)
+            matrix *= size
+        return (*outer, row_stride, col_stride)
+
+
+CONTIGUOUS = Layout(CONTIGUOUS_NAME)
+COLUMN_MAJOR = Layout("column-major", column_major=True)
+
+
+def pitched(row_pitch: int, offset: int = 0) -> Layout:
+    """Rows cut from longer rows of `row_pitch` elements, beginning `offset` elements in."""
+    name = f"pitch {row_pitch}"
+    return Layout(f"{name}, offset {offset}" if offset else name, row_pitch, offset=offset)
+
+
+def shifted(offset: int) -> Layout:
+    """Dense rows on a base `offset` elements into its storage."""
+    return Layout(f"offset {offset}", offset=offset)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One benchmark row: what is transposed (its last two dimensions are swapped)."""
+
+    group: str
+    dtype: str
+    shape: Shape
+    layout: Layout = CONTIGUOUS
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The dtype itself."""
+        dtype = getattr(torch, self.dtype)
+        assert isinstance(dtype, torch.dtype)
+        return dtype
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return self.torch_dtype.itemsize
+
+    @property
+    def label(self) -> str:
+        """dtype, shape and, unless contiguous, layout, for tables and progress."""
+        return case_label(self.dtype, self.shape, self.layout.name)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the result: what has to be written."""
+        return math.prod(self.shape) * self.element_bytes
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that must cross the memory bus: all written, and each sector read once."""
+        distinct = self.element_bytes
+        for size, stride in zip(self.shape, self.layout.strides(self.shape), strict=True):
+            distinct *= size if stride else 1
+        if not self.layout.column_major:
+            step_bytes = self.layout.col_step * self.element_bytes
+            read_per_element = min(step_bytes, max(SECTOR_BYTES, self.element_bytes))
+            distinct = distinct * max(read_per_element, self.element_bytes) // self.element_bytes
+        return distinct + self.result_bytes
+
+    def build(self, device: torch.device, seed: int = 0) -> torch.Tensor:
+        """The input on `device`: random bits, so that NaNs with payloads are among floats."""
+        strides = self.layout.strides(self.shape)
+        last = sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
+        span = self.layout.offset + last + 1 if math.prod(self.shape) else self.layout.offset
+        storage = random_bits(span, self.torch_dtype, device, seed)
+        return storage.as_strided(self.shape, strides, self.layout.offset)
+
+
+def random_bits(
+    count: int, dtype: torch.dtype, device: torch.device, seed: int = 0
+) -> torch.Tensor:
+    """`count` elements of `dtype` whose every bit is random."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    count_bytes = count * dtype.itemsize
+    words = torch.empty(-(-count_bytes // 8) + 1, dtype=torch.int64, device=device)
+    words.random_(-(2**63), None, generator=generator)
+    return words.view(torch.uint8)[:count_bytes].view(dtype)
+
+
+def _cases(
+    group: str,
+    dtypes: Iterable[str],
+    shapes: Iterable[Shape],
+    layouts: Iterable[Layout] = (CONTIGUOUS,),
+) -> list[Case]:
+    shapes, layouts = list(shapes), list(layouts)
+    return [
+        Case(group, dtype, shape, layout)
+        for dtype in dtypes
+        for shape in shapes
+        for layout in layouts
+    ]
+
+
+def _square(side: int) -> Shape:
+    return (side, side)
+
+
+WIDTHS_1_TO_8 = ("uint8", "float16", "float32", "float64")
+
+ARTICLE_CASE = Case(ARTICLE_GROUP, "float32", _square(8192))
+
+GRID_DTYPES = ("uint8", "float16", "float32", "float64", "complex128")
+GRID = _cases(
+    GRID_GROUP,
+    GRID_DTYPES,
+    (
+        *(_square(side) for side in (256, 1024, 4096, 8192)),
+        (8191, 8193),
+        (1048576, 64),
+        (64, 1048576),
+        (64, 1024, 768),
+    ),
+)
+
+LARGE_ALIGNED = [
+    *_cases(
+        "large-aligned",
+        WIDTHS_1_TO_8,
+        (
+            *(_square(side) for side in (4096, 8192, 16384)),
+            (32768, 8192),
+            (8192, 32768),
+            (2048, 32768),
+            (32768, 2048),
+        ),
+    ),
+    *_cases("large-aligned", ("complex128",), (_square(side) for side in (4096, 8192, 10240))),
+    Case("large-aligned", "float8_e4m3fn", (32768, 8192)),
+    Case("large-aligned", "float32", _square(32768)),
+]
+
+LARGE_ODD = [
+    *_cases(
+        "large-odd",
+        WIDTHS_1_TO_8,
+        ((8191, 8193), (16383, 16385), (12345, 6789), (5000, 50000)),
+    ),
+    Case("large-odd", "int32", (32767, 32769)),
+    Case("large-odd", "complex64", (8191, 8193)),
+    *_cases(
+        "large-odd",
+        WIDTHS_1_TO_8,
+        (_square(8192),),
+        (pitched(8193), shifted(1), shifted(3), shifted(5)),
+    ),
+]
+
+LARGE_BATCHES = [
+    *_cases(
+        "large-batches",
+        ("float16", "float32"),
+        ((64, 1024, 768), (128, 256, 3136), (64, 1023, 769)),
+    ),
+    Case("large-batches", "uint8", (32, 4032, 7168)),
+    Case("large-batches", "bfloat16", (16, 8192, 5120)),
+]
+
+VIEWS = [
+    *_cases(
+        "views",
+        ("float32", "uint8"),
+        (_square(8192),),
+        (
+            pitched(16384),
+            COLUMN_MAJOR,
+            Layout("expanded rows", row_pitch=0),
+            Layout("expanded columns", row_pitch=1, col_step=0),
+            Layout("every third column", col_step=3),
+        ),
+    ),
+    Case("views", "uint8", (100001, 128), pitched(21504, offset=64)),
+]
+
+GROUPS: dict[str, list[Case]] = {
+    ARTICLE_GROUP: [ARTICLE_CASE],
+    GRID_GROUP: GRID,
+    "large-aligned": LARGE_ALIGNED,
+    "large-odd": LARGE_ODD,
+    "large-batches": LARGE_BATCHES,
+    "views": VIEWS,
+}
+DEFAULT_GROUPS = (ARTICLE_GROUP, GRID_GROUP)
+
+QUICK_ELEMENTS = 1 << 24  # --quick leaves out larger cases
+
+# Without a GPU: the same kinds of case, small enough for two CPU cores.
+CPU_GROUPS: dict[str, list[Case]] = {
+    ARTICLE_GROUP: [Case(ARTICLE_GROUP, "float32", _square(256))],
+    GRID_GROUP: _cases(
+        GRID_GROUP,
+        GRID_DTYPES,
+        (_square(256), _square(1024), (1023, 1025), (65536, 16), (16, 65536), (8, 128, 96)),
+    ),
+}
+QUICK_CPU_ELEMENTS = 1 << 17
+
+
+def select(
+    groups: Iterable[str], dtypes: Iterable[str] = (), *, on_gpu: bool, quick: bool = False
+) -> list[Case]:
+    """The cases of the named groups, in order; only the given dtypes if any are given."""
+    table = GROUPS if on_gpu else CPU_GROUPS
+    most_elements = QUICK_ELEMENTS if on_gpu else QUICK_CPU_ELEMENTS
+    wanted = set(dtypes)
+    return [
+        case
+        for group in groups
+        for case in table.get(group, [])
+        if (not wanted or case.dtype in wanted)
+        and (not quick or group == ARTICLE_GROUP or math.prod(case.shape) <= most_elements)
+    ]

@@ -1,0 +1,120 @@
+"""Runs cases: builds the input, checks every arm bit by bit, times those that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils import benchmark
+
+from bench import timing
+from bench.arms import Arm, Call, NotApplicable, copy_call, copy_source, difference, eager
+from bench.grid import Case
+from bench.records import COPY, FAILED, HOST_GROUP, MEASURED, NOT_APPLICABLE, Row
+
+Clock = Callable[[Mapping[str, Call]], dict[str, timing.Timing]]
+
+HOST_SHAPE = (64, 64)
+HOST_STATEMENTS = {
+    "auto": "torch.ops.swizzle.transpose(x)",
+    "torch": "x.t().contiguous()",
+}
+
+
+def run_case(
+    case: Case, arms: Sequence[Arm], device: torch.device, clock: Clock, *, copy: bool = True
+) -> list[Row]:
+    """One row per arm, the copy first; an arm that fails or cannot serve has a note, no time."""
+    x = case.build(device)
+    expected = eager(x)
+    calls: dict[str, Call] = {}
+    rows: dict[str, Row] = {}
+    if copy:
+        source = copy_source(case, x)
+        calls[COPY] = copy_call(source)
+        rows[COPY] = _row(case, COPY, "y.copy_(x)")
+        rows[COPY] = _checked(rows[COPY], calls[COPY], source)
+    for arm in arms:
+        row = _row(case, arm.variant, arm.op)
+        try:
+            calls[arm.variant] = arm.prepare(case, x)
+            row = _checked(row, calls[arm.variant], expected, arm.keeps_nan_payloads)
+        except NotApplicable as reason:
+            row = replace(row, status=NOT_APPLICABLE, note=str(reason))
+        except Exception as error:  # whatever an arm raises is a result of the benchmark
+            status = NOT_APPLICABLE if arm.is_peer else FAILED
+            row = replace(row, status=status, note=_one_line(error))
+        rows[arm.variant] = row
+    del expected
+    good = {name: call for name, call in calls.items() if rows[name].checked}
+    timings = clock(good)
+    copy_ms = timings[COPY].ms if COPY in timings else None
+    return [
+        _timed(row, timings[name], case, copy_ms) if name in timings else row
+        for name, row in rows.items()
+    ]
+
+
+def failed_rows(case: Case, arms: Sequence[Arm], error: Exception) -> list[Row]:
+    """The rows of a case that could not be run at all."""
+    note = _one_line(error)
+    return [replace(_row(case, arm.variant, arm.op), status=FAILED, note=note) for arm in arms]
+
+
+def _row(case: Case, variant: str, op: str) -> Row:
+    return Row(case.dtype, case.shape, case.layout.name, case.group, op, variant)
+
+
+def _checked(row: Row, call: Call, expected: torch.Tensor, keeps_nan_payloads: bool = True) -> Row:
+    wrong = difference(call(), expected, keeps_nan_payloads=keeps_nan_payloads)
+    return replace(row, status=FAILED, note=wrong) if wrong else replace(row, checked=True)
+
+
+def _timed(row: Row, timed: timing.Timing, case: Case, copy_ms: float | None) -> Row:
+    return replace(
+        row,
+        status=MEASURED,
+        ms=timed.ms,
+        ms_spread=timed.spread_ms,
+        gbps=case.moved_bytes / timed.ms / 1e6,
+        share_of_copy=copy_ms / timed.ms if copy_ms else None,
+        repetitions=timed.repetitions,
+    )
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300]
+
+
+def run_host(device: torch.device, *, quick: bool = False) -> tuple[list[Row], benchmark.Compare]:
+    """Host time of one small call, ours against torch's; also the comparison ready to print."""
+    case = Case(HOST_GROUP, "float32", HOST_SHAPE)
+    x = case.build(device)
+    variables: dict[str, Any] = {"torch": torch, "x": x}
+    wrong = difference(torch.ops.swizzle.transpose(x), eager(x))
+    timings, comparison = timing.time_host(
+        HOST_STATEMENTS,
+        variables,
+        label=f"host time of one call, {case.label}, {device.type}",
+        rounds=3 if quick else 5,
+        min_run_s=0.1 if quick else 0.3,
+    )
+    rows = []
+    for variant, statement in HOST_STATEMENTS.items():
+        timed = timings[variant]
+        failed = wrong if variant == "auto" else None
+        rows.append(
+            replace(
+                _row(case, variant, statement),
+                status=FAILED if failed else MEASURED,
+                checked=failed is None,
+                ms=timed.ms,
+                ms_spread=timed.spread_ms,
+                repetitions=timed.repetitions,
+                note=failed or "",
+            )
+        )
+    return rows, comparison

@@ -1,0 +1,62 @@
+// From run-time names to program types: the one switch over element size, tile and layout that kernels, the host runner
+// and the bank report share.
+#pragma once
+
+#include <type_traits>
+
+#include "plan.hpp"
+#include "proof.hpp"
+#include "window_program.hpp"
+
+namespace swizzle {
+
+/// Calls visitor(std::integral_constant<int, bytes>) for an element size of 1, 2, 4, 8 or 16 bytes and returns its
+/// result.
+template <class Visitor>
+auto dispatch_element_bytes(int element_bytes, const Visitor& visitor) {
+  switch (element_bytes) {
+    case 1:
+      return visitor(std::integral_constant<int, 1>{});
+    case 2:
+      return visitor(std::integral_constant<int, 2>{});
+    case 4:
+      return visitor(std::integral_constant<int, 4>{});
+    case 8:
+      return visitor(std::integral_constant<int, 8>{});
+    default:
+      return visitor(std::integral_constant<int, 16>{});
+  }
+}
+
+/// The same for one policy's tile program.
+template <class Policy, class Visitor>
+auto dispatch_layout(Method layout, const Visitor& visitor) {
+  using Layouts = LayoutsFor<Policy>;
+  switch (layout) {
+    case Method::kNaive:
+      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Naive>>{});
+    case Method::kPadded:
+      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Pad>>{});
+    default:
+      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Xor>>{});
+  }
+}
+
+/// Calls visitor(program) with an object of the tile program's type and returns its result. `tile` is one that
+/// can_serve accepts for the problem.
+template <int kElementBytes, class Visitor>
+auto dispatch_program(Tile tile, Method layout, const Visitor& visitor) {
+  switch (tile) {
+    case Tile::kVector:
+      return dispatch_layout<VectorPolicy<kElementBytes>>(layout, visitor);
+    case Tile::kVector128:
+      return dispatch_layout<Vector128Policy<kElementBytes>>(layout, visitor);
+    case Tile::kWindow:
+      if constexpr (kElementBytes <= 8) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
+      [[fallthrough]];  // not planned for 16-byte elements (can_serve)
+    default:
+      return dispatch_layout<Scalar32Policy<kElementBytes>>(layout, visitor);
+  }
+}
+
+}  // namespace swizzle

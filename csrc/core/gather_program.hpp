@@ -1,0 +1,103 @@
+// The gather program: the body of the direct kernel, which moves any problem element by element without shared memory.
+//
+// Output elements are numbered in memory order; a thread takes kElementsPerThread of them, a block's width apart, so
+// that every store of a warp is one contiguous run. Reads are as good as the input's strides make them.
+#pragma once
+
+#include "problem.hpp"
+#include "register_transpose.hpp"
+
+namespace swizzle {
+
+/// A problem of fewer than 2^31 elements with addresses and divisions; passed to the kernel by value. Pitches in bytes.
+struct GatherArguments {
+  const unsigned char* src = nullptr;
+  unsigned char* dst = nullptr;
+  std::uint32_t count = 0;
+  int rank = 0;
+  FastDivision size[kMaxRank];
+  std::int64_t src_pitch[kMaxRank];
+};
+
+template <int kElementBytes>
+struct GatherProgram {
+  using Element = Opaque<kElementBytes>;
+  static constexpr int kThreads = 256;
+  static constexpr int kElementsPerThread = 4;
+  static constexpr int kElementsPerBlock = kThreads * kElementsPerThread;
+  static constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - kElementsPerBlock;
+
+  static std::int64_t block_count(const Problem& problem) {
+    return ceil_div(problem.element_count(), kElementsPerBlock);
+  }
+
+  static GatherArguments make_arguments(const Problem& problem, const void* src, void* dst) {
+    GatherArguments args;
+    args.src = static_cast<const unsigned char*>(src);
+    args.dst = static_cast<unsigned char*>(dst);
+    args.count = static_cast<std::uint32_t>(problem.element_count());
+    args.rank = problem.rank;
+    for (int i = 0; i < problem.rank; ++i) {
+      args.size[i] = FastDivision(static_cast<std::uint32_t>(problem.size[i]));
+      args.src_pitch[i] = problem.src_stride[i] * kElementBytes;
+    }
+    return args;
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void run(Memory& memory, const GatherArguments& args, std::uint32_t block, int thread) {
+    const std::uint32_t first = block * kElementsPerBlock + thread;
+    Element value[kElementsPerThread];
+    SWIZZLE_UNROLL
+    for (int i = 0; i < kElementsPerThread; ++i) {
+      const std::uint32_t index = first + i * kThreads;
+      if (index < args.count) value[i] = memory.template load_global<Element>(args.src + source_offset(args, index));
+    }
+    SWIZZLE_UNROLL
+    for (int i = 0; i < kElementsPerThread; ++i) {
+      const std::uint32_t index = first + i * kThreads;
+      if (index < args.count) memory.store_global(args.dst + std::int64_t{index} * kElementBytes, value[i]);
+    }
+  }
+
+ private:
+  SWIZZLE_HOST_DEVICE static std::int64_t source_offset(const GatherArguments& args, std::uint32_t index) {
+    std::int64_t offset = 0;
+    for (int i = args.rank - 1; i > 0; --i) {
+      const std::uint32_t rest = args.size[i].quotient(index);
+      offset += args.size[i].remainder(index, rest) * args.src_pitch[i];
+      index = rest;
+    }
+    return offset + index * args.src_pitch[0];
+  }
+};
+
+/// Calls `launch(piece, src_offset, dst_offset)` (offsets in bytes) for pieces of at most `limit` elements that
+/// together make up a problem: its outermost dimension is halved as often as it takes. Stops at, and returns, the first
+/// status that is not Status{} (success).
+template <class Launch>
+auto for_each_piece(Problem problem, std::int64_t limit, const Launch& launch, std::int64_t src_offset = 0,
+                    std::int64_t dst_offset = 0) -> decltype(launch(problem, src_offset, dst_offset)) {
+  using Status = decltype(launch(problem, src_offset, dst_offset));
+  while (problem.rank > 1 && problem.size[0] == 1) {
+    --problem.rank;
+    for (int i = 0; i < problem.rank; ++i) {
+      problem.size[i] = problem.size[i + 1];
+      problem.src_stride[i] = problem.src_stride[i + 1];
+    }
+  }
+  const std::int64_t count = problem.element_count();
+  if (count <= limit) return launch(problem, src_offset, dst_offset);
+
+  const std::int64_t slice_elements = count / problem.size[0];
+  const std::int64_t first_size = problem.size[0] / 2;
+  Problem half = problem;
+  half.size[0] = first_size;
+  const Status status = for_each_piece(half, limit, launch, src_offset, dst_offset);
+  if (status != Status{}) return status;
+  half.size[0] = problem.size[0] - first_size;
+  return for_each_piece(half, limit, launch, src_offset + first_size * problem.src_stride[0] * problem.element_bytes,
+                        dst_offset + first_size * slice_elements * problem.element_bytes);
+}
+
+}  // namespace swizzle

@@ -1,0 +1,68 @@
+// Shared-memory layouts: where chunk (row, byte) of a tile is stored. The only home of these formulas.
+#pragma once
+
+#include "swizzle.hpp"
+
+namespace swizzle {
+
+/// Every layout maps (row, byte within the row) of a tile to a byte offset, and says how many bytes `rows` rows span.
+/// kClaimsConflictFree is a claim that a tile program must prove at compile time before it may be used (proof.hpp).
+
+/// Rows follow one another: a column of 128-byte rows lies in a single bank.
+template <int kRowBytes>
+struct RowMajor {
+  static constexpr bool kClaimsConflictFree = false;
+  SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) { return row * kRowBytes + byte; }
+  SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return rows * kRowBytes; }
+};
+
+/// kPadBytes unused bytes after every kRowsPerPad rows. The pad is at least one word: a pad of one element, as in the
+/// habitual [32][33], leaves conflicts of two where elements are smaller than a bank.
+template <int kRowBytes, int kPadBytes, int kRowsPerPad>
+struct Padded {
+  static_assert(kPadBytes >= 4 && kPadBytes % 4 == 0, "Padded: the pad is in whole words of 4 bytes");
+  static_assert(is_power_of_two(kRowsPerPad), "Padded: the rows between two pads are a power of two");
+  static constexpr bool kClaimsConflictFree = true;
+  SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) {
+    return row * kRowBytes + (row / kRowsPerPad) * kPadBytes + byte;
+  }
+  SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) {
+    return rows * kRowBytes + (rows / kRowsPerPad) * kPadBytes;
+  }
+};
+
+/// No byte unused: chunks of a row are exchanged by an XOR with bits of the row number.
+template <int kRowBytes, class Xor>
+struct Swizzled {
+  static_assert(is_power_of_two(kRowBytes) && (1 << (Xor::kBase + Xor::kBits)) <= kRowBytes &&
+                    (1 << (Xor::kBase + Xor::kShift)) >= kRowBytes,
+                "Swizzled: the XOR must move chunks within a row and be fed by the row number alone");
+  static constexpr bool kClaimsConflictFree = true;
+  // Equal to Xor::apply(row * kRowBytes + byte); kept apart so that a compiler sees the row's part as a constant from
+  // one unrolled step to the next (10 instead of 31 instructions more than RowMajor in a scalar32 kernel).
+  SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) {
+    return row * kRowBytes + (byte ^ Xor::key(row * kRowBytes));
+  }
+  SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return rows * kRowBytes; }
+};
+
+/// The layouts that fit a policy. A column access of a program steps kChunkElements rows from lane to lane, so pads
+/// come after that many rows and the XOR is fed by the row number divided by it.
+///
+/// The XOR is the *line* form of the article's formula: it acts within a 128-byte line (the span of all banks) and is
+/// fed by the line number where rows are shorter than a line. Chunks below one word (4 bytes) stay together, since
+/// lanes that meet in one word do not conflict.
+template <class Policy>
+struct LayoutsFor {
+  static constexpr int kUnitBytes = max_of(4, Policy::kChunkBytes);
+  static constexpr int kBase = log2_floor(kUnitBytes);
+  static constexpr int kStepBits = log2_floor(Policy::kRowBytes * Policy::kChunkElements);
+  static constexpr int kLineBits = 7;
+
+  using Naive = RowMajor<Policy::kRowBytes>;
+  using Pad = Padded<Policy::kRowBytes, kUnitBytes, Policy::kChunkElements>;
+  using Xor = Swizzled<Policy::kRowBytes, Swizzle<min_of(kLineBits, log2_floor(Policy::kRowBytes)) - kBase, kBase,
+                                                  max_of(kLineBits, kStepBits) - kBase>>;
+};
+
+}  // namespace swizzle

@@ -1,0 +1,156 @@
+// Chunks of elements in registers, and the transpose of a square block of them.
+#pragma once
+
+#include <cstdint>
+
+#include "config.hpp"
+
+namespace swizzle {
+
+/// An opaque value of kBytes bytes, aligned to its size: the unit of every global and shared access.
+template <int kBytes>
+struct Opaque;
+template <>
+struct Opaque<1> {
+  std::uint8_t value;
+};
+template <>
+struct Opaque<2> {
+  std::uint16_t value;
+};
+template <>
+struct Opaque<4> {
+  std::uint32_t value;
+};
+template <>
+struct alignas(8) Opaque<8> {
+  std::uint32_t word[2];
+};
+template <>
+struct alignas(16) Opaque<16> {
+  std::uint32_t word[4];
+};
+
+/// PTX prmt in its default mode: byte i of the result is byte (selector >> 4i) & 7 of the eight bytes high:low.
+SWIZZLE_HOST_DEVICE inline std::uint32_t byte_permute(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(low, high, selector);
+#else
+  const std::uint64_t bytes = (std::uint64_t{high} << 32) | low;
+  std::uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t index = (selector >> (4 * i)) & 7u;
+    result |= static_cast<std::uint32_t>((bytes >> (8 * index)) & 0xffu) << (8 * i);
+  }
+  return result;
+#endif
+}
+
+/// Transposes a square block in place: block[r] holds elements (r, 0 .. n-1) before and (0 .. n-1, r) after, where
+/// n = kChunkBytes / kElementBytes. Elements of a word or more are renamed registers; halves take one permute an output
+/// word, bytes two (4 x 4 bytes in two rounds of four).
+template <int kElementBytes, int kChunkBytes>
+SWIZZLE_HOST_DEVICE inline void transpose_block(Opaque<kChunkBytes> (&block)[kChunkBytes / kElementBytes]) {
+  constexpr int n = kChunkBytes / kElementBytes;
+  if constexpr (n > 1) {
+    static_assert(kChunkBytes == 16, "transpose_block: chunks of several elements have 16 bytes");
+    Opaque<16> out[n];
+    if constexpr (kElementBytes >= 4) {
+      constexpr int kWords = kElementBytes / 4;
+      SWIZZLE_UNROLL
+      for (int r = 0; r < n; ++r) {
+        SWIZZLE_UNROLL
+        for (int c = 0; c < n; ++c) {
+          SWIZZLE_UNROLL
+          for (int w = 0; w < kWords; ++w) out[c].word[r * kWords + w] = block[r].word[c * kWords + w];
+        }
+      }
+    } else if constexpr (kElementBytes == 2) {
+      SWIZZLE_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        SWIZZLE_UNROLL
+        for (int c = 0; c < 4; ++c) {
+          const std::uint32_t upper = block[2 * r].word[c];
+          const std::uint32_t lower = block[2 * r + 1].word[c];
+          out[2 * c].word[r] = byte_permute(upper, lower, 0x5410);
+          out[2 * c + 1].word[r] = byte_permute(upper, lower, 0x7632);
+        }
+      }
+    } else {
+      SWIZZLE_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        SWIZZLE_UNROLL
+        for (int c = 0; c < 4; ++c) {
+          const std::uint32_t low01 = byte_permute(block[4 * r].word[c], block[4 * r + 1].word[c], 0x5140);
+          const std::uint32_t high01 = byte_permute(block[4 * r].word[c], block[4 * r + 1].word[c], 0x7362);
+          const std::uint32_t low23 = byte_permute(block[4 * r + 2].word[c], block[4 * r + 3].word[c], 0x5140);
+          const std::uint32_t high23 = byte_permute(block[4 * r + 2].word[c], block[4 * r + 3].word[c], 0x7362);
+          out[4 * c].word[r] = byte_permute(low01, low23, 0x5410);
+          out[4 * c + 1].word[r] = byte_permute(low01, low23, 0x7632);
+          out[4 * c + 2].word[r] = byte_permute(high01, high23, 0x5410);
+          out[4 * c + 3].word[r] = byte_permute(high01, high23, 0x7632);
+        }
+      }
+    }
+    SWIZZLE_UNROLL
+    for (int r = 0; r < n; ++r) block[r] = out[r];
+  }
+}
+
+/// The low word of high:low >> shift, shift in 0 .. 31 bits.
+SWIZZLE_HOST_DEVICE inline std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t high, int shift) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_r(low, high, shift);
+#else
+  return static_cast<std::uint32_t>(((std::uint64_t{high} << 32) | low) >> shift);
+#endif
+}
+
+/// A chunk whose element k is element (first + k) mod n of the n = 16 / kElementBytes given ones: they are packed in
+/// the order in which they come (one permute a halfword, three a word of bytes) and the chunk is rotated as a whole, by
+/// words in two conditional steps and by bits in one funnel shift a word.
+template <int kElementBytes>
+SWIZZLE_HOST_DEVICE inline Opaque<16> pack_rotated(const Opaque<kElementBytes> (&element)[16 / kElementBytes],
+                                                   int first) {
+  std::uint32_t word[4];
+  SWIZZLE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (kElementBytes == 1) {
+      const std::uint32_t low = byte_permute(element[4 * i].value, element[4 * i + 1].value, 0x0040);
+      const std::uint32_t high = byte_permute(element[4 * i + 2].value, element[4 * i + 3].value, 0x0040);
+      word[i] = byte_permute(low, high, 0x5410);
+    } else if constexpr (kElementBytes == 2) {
+      word[i] = byte_permute(element[2 * i].value, element[2 * i + 1].value, 0x5410);
+    } else if constexpr (kElementBytes == 4) {
+      word[i] = element[i].value;
+    } else {
+      word[i] = element[i / 2].word[i % 2];
+    }
+  }
+  const int bytes = first * kElementBytes;
+  std::uint32_t even[4];
+  SWIZZLE_UNROLL
+  for (int i = 0; i < 4; ++i) even[i] = (bytes & 8) != 0 ? word[(i + 2) % 4] : word[i];
+  SWIZZLE_UNROLL
+  for (int i = 0; i < 4; ++i) word[i] = kElementBytes < 8 && (bytes & 4) != 0 ? even[(i + 1) % 4] : even[i];
+  Opaque<16> result;
+  SWIZZLE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    result.word[i] = kElementBytes < 4 ? funnel_shift_right(word[i], word[(i + 1) % 4], bytes % 4 * 8) : word[i];
+  }
+  return result;
+}
+
+/// Element k of a chunk.
+template <int kElementBytes>
+SWIZZLE_HOST_DEVICE inline Opaque<kElementBytes> element_of(const Opaque<16>& chunk, int k) {
+  const int byte = k * kElementBytes;
+  if constexpr (kElementBytes == 8) {
+    return {{chunk.word[2 * k], chunk.word[2 * k + 1]}};
+  } else {
+    using Value = decltype(Opaque<kElementBytes>::value);
+    return {static_cast<Value>(chunk.word[byte / 4] >> (byte % 4 * 8))};
+  }
+}
+
+}  // namespace swizzle

@@ -1,0 +1,71 @@
+// A transposition: the view of a problem as equal matrices to be transposed, which is what the tile programs move.
+#pragma once
+
+#include "problem.hpp"
+
+namespace swizzle {
+
+/// Most dimensions outside the matrices. Swapping two dimensions of a contiguous tensor leaves at most three; strided
+/// inputs beyond the limit are gathered element by element.
+inline constexpr int kMaxOuterRank = 4;
+
+/// Equal matrices, each `rows` x `cols` in the input and `cols` x `rows` in the output, whose rows are contiguous
+/// there. Strides in elements; the stride between elements of an output row is 1.
+struct Transposition {
+  int element_bytes = 1;
+  std::int64_t rows = 1;
+  std::int64_t cols = 1;
+  std::int64_t src_row_stride = 0;
+  std::int64_t src_col_stride = 0;
+  std::int64_t dst_col_stride = 0;
+  int outer_rank = 0;
+  std::int64_t outer_size[kMaxOuterRank];
+  std::int64_t outer_src_stride[kMaxOuterRank];
+  std::int64_t outer_dst_stride[kMaxOuterRank];
+
+  std::int64_t outer_count() const {
+    std::int64_t count = 1;
+    for (int i = 0; i < outer_rank; ++i) count *= outer_size[i];
+    return count;
+  }
+  std::int64_t byte_count() const { return rows * cols * outer_count() * element_bytes; }
+};
+
+/// Finds the matrices of a canonical problem: their rows run along the output's innermost dimension, their columns
+/// along the dimension that is densest in the input. False where there is none to transpose: the innermost dimension of
+/// the output is itself the densest of the input, or too many dimensions remain outside.
+inline bool find_transposition(const Problem& problem, Transposition& result) {
+  const int innermost = problem.rank - 1;
+  if (problem.is_empty || problem.rank < 2 || problem.rank - 2 > kMaxOuterRank) return false;
+  int dense = -1;
+  for (int i = 0; i < innermost; ++i) {
+    if (problem.src_stride[i] == 0) continue;
+    if (dense < 0 || problem.src_stride[i] < problem.src_stride[dense]) dense = i;
+  }
+  if (dense < 0) return false;
+  const std::int64_t row_stride = problem.src_stride[innermost];
+  if (row_stride != 0 && row_stride <= problem.src_stride[dense]) return false;
+
+  result.element_bytes = problem.element_bytes;
+  result.rows = problem.size[innermost];
+  result.cols = problem.size[dense];
+  result.src_row_stride = row_stride;
+  result.src_col_stride = problem.src_stride[dense];
+  result.outer_rank = 0;
+  std::int64_t dst_stride = 1;
+  for (int i = innermost; i >= 0; --i) {
+    if (i == dense) result.dst_col_stride = dst_stride;
+    dst_stride *= problem.size[i];
+  }
+  for (int i = 0; i < innermost; ++i) {
+    dst_stride /= problem.size[i];
+    if (i == dense) continue;
+    result.outer_size[result.outer_rank] = problem.size[i];
+    result.outer_src_stride[result.outer_rank] = problem.src_stride[i];
+    result.outer_dst_stride[result.outer_rank] = dst_stride;
+    ++result.outer_rank;
+  }
+  return true;
+}
+
+}  // namespace swizzle

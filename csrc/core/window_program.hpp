@@ -1,0 +1,211 @@
+// The window program: the body of the transpose kernel for pitches and addresses that 16-byte vectors do not fit.
+//
+// Nothing but the element size is assumed of either side's alignment. What makes wide accesses possible all the same:
+// - In: a row's bytes are fetched as the window of whole 16-byte chunks that covers them, by asynchronous copies, and
+// kept
+//   at the misalignment that they had. Rows whose numbers differ by a chunk's elements have the same misalignment.
+// - Out: an output row is cut at 32-byte boundaries of memory, not at tile boundaries. A tile owns the segments that
+//   begin in its range, so each is written whole and no element twice; to fill them it loads up to one segment's worth
+//   of rows before its own (the halo).
+// - Between: a lane gathers the elements of a 16-byte vector of an output row one by one from shared memory, in an
+// order
+//   in which all lanes read rows of equal misalignment at the same time, and rotates the packed vector into place.
+//
+// Shared memory: rows of equal residue modulo a chunk's elements form a plane; within it they are one window apart,
+// which is an odd number of chunks. Eight lanes along an output row then hit eight different groups of four banks, and
+// four lanes on columns one word apart hit the four banks of a group: no conflicts.
+#pragma once
+
+#include "bank_model.hpp"
+#include "register_transpose.hpp"
+#include "tile_grid.hpp"
+
+namespace swizzle {
+
+/// - kRowBytes:    bytes of an input row that a tile owns.
+/// - kColumnBytes: bytes of an output row that a tile owns.
+template <int kElementBytes_, int kRowBytes_, int kColumnBytes_, int kThreads_>
+struct WindowTile {
+  static constexpr int kElementBytes = kElementBytes_;
+  static constexpr int kRowBytes = kRowBytes_;
+  static constexpr int kColumnBytes = kColumnBytes_;
+  static constexpr int kThreads = kThreads_;
+  static_assert(kElementBytes <= 8, "WindowTile: 16-byte elements are always aligned to a chunk");
+};
+
+template <class Policy_>
+struct WindowProgram {
+  using Policy = Policy_;
+  using Element = Opaque<Policy::kElementBytes>;
+
+  static constexpr int kElementBytes = Policy::kElementBytes;
+  static constexpr int kThreads = Policy::kThreads;
+  static constexpr int kChunkBytes = 16;
+  static constexpr int kChunkElements = kChunkBytes / kElementBytes;
+  // 32-byte segments: whole sectors. 16-byte ones cost 8 to 9 % (H200, 2026-11-29).
+  static constexpr int kSegmentElements = 32 / kElementBytes;
+  static constexpr int kCols = Policy::kRowBytes / kElementBytes;
+  static constexpr int kOwnedRows = Policy::kColumnBytes / kElementBytes;
+  static constexpr int kRows = kOwnedRows + kSegmentElements;
+
+  static constexpr int kWindowBytes = Policy::kRowBytes + kChunkBytes;
+  static constexpr int kPlaneBytes = kRows / kChunkElements * kWindowBytes;
+  static constexpr int kSharedBytes = kPlaneBytes * kChunkElements;
+  static_assert(kWindowBytes / kChunkBytes % 2 == 1, "WindowProgram: windows are an odd number of chunks apart");
+
+  // Phase load: threads cover whole rows of chunks; what a window has beyond its row's bytes is a step of its own.
+  static constexpr int kRowChunks = Policy::kRowBytes / kChunkBytes;
+  static constexpr int kRowsPerStep = kThreads / kRowChunks;
+  static constexpr int kLoadSteps = (kRows + kRowsPerStep - 1) / kRowsPerStep;
+  static_assert(kRowsPerStep % kChunkElements == 0, "WindowProgram: a thread's rows must have one misalignment");
+  static_assert(kRows <= kThreads, "WindowProgram: the last chunks of all windows are loaded in one step");
+
+  // Phase store: a warp is 8 lanes along an output row by 4 lanes on columns a word apart; it walks over columns 32
+  // bytes apart, between which neither misalignment changes.
+  static constexpr int kLanesAlong = 8;
+  static constexpr int kColumnLanes = kLanes / kLanesAlong;
+  static constexpr int kWordColumns = kElementBytes < kWordBytes ? kWordBytes / kElementBytes : 1;
+  static constexpr int kColumnSets = kSegmentElements / kColumnLanes;
+  static constexpr int kVectorSets = Policy::kColumnBytes / (kLanesAlong * kChunkBytes);
+  static constexpr int kWalk = Policy::kRowBytes / 32 * kColumnSets * kVectorSets * kLanes / kThreads;
+  static_assert(kWalk * kThreads == Policy::kRowBytes / 32 * kColumnSets * kVectorSets * kLanes,
+                "WindowProgram: the warps must divide the tile's columns evenly");
+
+  /// The evict-last hint pays at every size here: neighbouring tiles share the halo and the windows' ends.
+  static constexpr std::int64_t kMinKeptBytes = 0;
+
+  /// One more segment than the rows fill, since the first one may begin before them.
+  static constexpr std::int64_t row_tiles(const Transposition& problem) {
+    return ceil_div(problem.rows + kSegmentElements - 1, kOwnedRows);
+  }
+  static constexpr std::int64_t col_tiles(const Transposition& problem) { return ceil_div(problem.cols, kCols); }
+
+  /// What one block works on. Tile row R is matrix row first_row + R, which exists for R in [row_begin, row_end).
+  struct Origin {
+    const unsigned char* src = nullptr;  // of tile row 0 in the tile's first column, inside the matrix or not
+    unsigned char* dst = nullptr;        // of the output row of the tile's first column
+    std::int64_t first_row = 0;
+    int row_begin = 0;
+    int row_end = 0;
+    int cols = 0;
+  };
+
+  SWIZZLE_HOST_DEVICE static Origin locate(const TileArguments& args, std::uint32_t block) {
+    const TilePosition position = locate_tile(args, block);
+    const std::int64_t col = std::int64_t{position.col_tile} * kCols;
+    Origin tile;
+    tile.first_row = std::int64_t{position.row_tile} * kOwnedRows - kSegmentElements;
+    tile.src = position.src + tile.first_row * args.src_row_pitch + col * kElementBytes;
+    tile.dst = position.dst + col * args.dst_col_pitch;
+    tile.row_begin = tile.first_row < 0 ? static_cast<int>(-tile.first_row) : 0;
+    tile.row_end = static_cast<int>(min_of<std::int64_t>(args.rows - tile.first_row, kRows));
+    tile.cols = static_cast<int>(min_of<std::int64_t>(args.cols - col, kCols));
+    return tile;
+  }
+
+  /// Where the window of a tile row begins in shared memory.
+  SWIZZLE_HOST_DEVICE static constexpr int window_offset(int row) {
+    return row % kChunkElements * kPlaneBytes + row / kChunkElements * kWindowBytes;
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const TileArguments& args, const Origin& tile, int thread) {
+    const int chunk = thread % kRowChunks;
+    const int first = thread / kRowChunks;
+    const unsigned char* src = tile.src + first * args.src_row_pitch;
+    const int misalignment = misalignment_of(src);
+    src += chunk * kChunkBytes - misalignment;
+    const int rows = chunk * kChunkBytes < misalignment + tile.cols * kElementBytes ? tile.row_end : 0;
+    SWIZZLE_UNROLL
+    for (int i = 0; i < kLoadSteps; ++i) {
+      const int row = first + i * kRowsPerStep;
+      if (row >= tile.row_begin && row < rows) copy(memory, args, i, window_offset(row) + chunk * kChunkBytes, src);
+      src += kRowsPerStep * args.src_row_pitch;
+    }
+    const unsigned char* last = tile.src + thread * args.src_row_pitch;
+    const int last_misalignment = misalignment_of(last);
+    if (thread >= tile.row_begin && thread < tile.row_end &&
+        Policy::kRowBytes < last_misalignment + tile.cols * kElementBytes) {
+      copy(memory, args, kLoadSteps, window_offset(thread) + Policy::kRowBytes,
+           last + Policy::kRowBytes - last_misalignment);
+    }
+    memory.await_copies();
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const TileArguments& args, const Origin& tile, int thread) {
+    const int lane = thread % kLanes;
+    const int warp = thread / kLanes;
+    const int set = warp % kColumnSets;
+    const int vector_set = warp / kColumnSets % kVectorSets;
+    const int part = warp / (kColumnSets * kVectorSets);
+    const int column = part * kWalk * kSegmentElements + set / kWordColumns * (kColumnLanes * kWordColumns) +
+                       set % kWordColumns + lane / kLanesAlong * kWordColumns;
+    unsigned char* dst = tile.dst + column * args.dst_col_pitch;
+
+    // The output row begins `shift` elements into a segment, so its vectors begin that much before multiples of one.
+    const int shift = static_cast<int>(reinterpret_cast<std::uintptr_t>(dst) / kElementBytes % kSegmentElements);
+    const int vector = vector_set * kLanesAlong + lane % kLanesAlong;
+    const int row = kSegmentElements - shift + vector * kChunkElements;
+    const int first = row % kChunkElements;
+    int offset[kChunkElements];
+    SWIZZLE_UNROLL
+    for (int residue = 0; residue < kChunkElements; ++residue) {
+      const int residue_row = row - first + residue + (residue < first ? kChunkElements : 0);
+      offset[residue] = window_offset(residue_row) + misalignment_of(tile.src + residue * args.src_row_pitch) +
+                        column * kElementBytes;
+    }
+
+    const std::int64_t matrix_row = tile.first_row + row;
+    const bool is_whole = matrix_row >= 0 && matrix_row + kChunkElements <= args.rows;
+    dst += matrix_row * kElementBytes;
+    SWIZZLE_UNROLL_TWICE
+    for (int i = 0; i < kWalk; ++i) {
+      if (column + i * kSegmentElements >= tile.cols) break;
+      Element element[kChunkElements];
+      SWIZZLE_UNROLL
+      for (int residue = 0; residue < kChunkElements; ++residue) {
+        element[residue] = memory.template load_shared<Element>(i * kChunkElements + residue, offset[residue] + i * 32);
+      }
+      const Opaque<16> value = pack_rotated<kElementBytes>(element, first);
+      if (is_whole) {
+        memory.store_global(dst, value);
+      } else {
+        store_part(memory, args, dst, matrix_row, value);
+      }
+      dst += kSegmentElements * args.dst_col_pitch;
+    }
+  }
+
+ private:
+  SWIZZLE_HOST_DEVICE static int misalignment_of(const unsigned char* address) {
+    return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % kChunkBytes);
+  }
+
+  // The last chunk of the input is cut where the input ends.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void copy(Memory& memory, const TileArguments& args, int step, int offset,
+                                       const unsigned char* src) {
+    const std::int64_t left = args.src_end - src;
+    memory.copy_window_to_shared(step, offset, src, static_cast<int>(min_of<std::int64_t>(left, kChunkBytes)));
+  }
+
+  // A vector at an end of the output row: element by element, those that exist.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store_part(Memory& memory, const TileArguments& args, unsigned char* dst,
+                                             std::int64_t matrix_row, const Opaque<16>& value) {
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kChunkElements; ++k) {
+      if (matrix_row + k >= 0 && matrix_row + k < args.rows) {
+        memory.store_global(dst + k * kElementBytes, element_of<kElementBytes>(value, k));
+      }
+    }
+  }
+};
+
+/// Tiles of 32 KiB (bytes) to 64 KiB and the halo: the best of a sweep on an H200, 2026-11-29.
+template <int kElementBytes>
+using WindowPolicy =
+    WindowTile<kElementBytes, kElementBytes == 1 ? 256 : 512, 128 * kElementBytes, kElementBytes == 1 ? 256 : 512>;
+
+}  // namespace swizzle

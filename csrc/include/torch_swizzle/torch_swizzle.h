@@ -1,0 +1,41 @@
+// C++ interface of torch_swizzle. Link the CMake target torch_swizzle::torch_swizzle.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch_swizzle/export.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace torch_swizzle {
+
+/// A new, contiguous tensor with two dimensions of `self` exchanged: self.transpose(dim0, dim1).contiguous() bit by
+/// bit, at the speed of a copy. Goes through the dispatcher, so autograd, conjugate and negative bits and every device
+/// work as from Python.
+///
+/// - self:   dense tensor of any shape, strides and dtype whose elements have 1, 2, 4, 8 or 16 bytes; CUDA, CPU or
+/// meta.
+/// - dim0, dim1: dimensions to exchange, negative ones counted from the end; the last two by default.
+/// - method: "auto" (the fastest kernel), or the shared-memory layout "naive", "padded" or "swizzled".
+///
+/// Throws c10::IndexError for a dimension out of range, c10::ValueError for an unknown method, c10::NotImplementedError
+/// for a kind of tensor that is not supported; nothing has been launched then.
+///
+/// Example: at::Tensor y = torch_swizzle::transpose(torch::rand({64, 1024, 768}, torch::kCUDA));  // 64 x 768 x 1024
+TORCH_SWIZZLE_API at::Tensor transpose(const at::Tensor& self, std::int64_t dim0 = -2, std::int64_t dim1 = -1,
+                                       std::string_view method = "auto");
+
+/// As transpose, into `out`, which is resized as torch's out variants are; returns `out`. `out` has the dtype and
+/// device of `self`, does not overlap it and takes no part in autograd; c10::Error otherwise.
+TORCH_SWIZZLE_API at::Tensor& transpose_out(at::Tensor& out, const at::Tensor& self, std::int64_t dim0 = -2,
+                                            std::int64_t dim1 = -1, std::string_view method = "auto");
+
+/// The version of the library that is loaded, "major.minor.patch".
+TORCH_SWIZZLE_API const char* version();
+
+namespace detail {
+// Names a symbol of the library in every program that includes this header, so that no linker drops it as unneeded.
+inline const char* const kLinkedVersion = version();
+}  // namespace detail
+
+}  // namespace torch_swizzle

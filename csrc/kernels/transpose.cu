@@ -1,0 +1,110 @@
+// The transpose kernels and their launch. A kernel is a program of core/ on device memory; what differs between kernels
+// is the program's type.
+#include <atomic>
+
+#include "core/dispatch.hpp"
+#include "core/gather_program.hpp"
+#include "device_memory.cuh"
+#include "launch.hpp"
+
+namespace swizzle {
+
+/// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store.
+template <class Program, bool kKeepsInput>
+__global__ void __launch_bounds__(Program::kThreads) tile_kernel(const __grid_constant__ TileArguments args) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  DeviceMemory<kKeepsInput> memory(shared);
+  // Lets the compiler split row numbers into a thread's bits and a step's bits (58 of 373 instructions of a scalar32
+  // kernel).
+  __builtin_assume(threadIdx.x < Program::kThreads);
+  const auto tile = Program::locate(args, blockIdx.x);
+  Program::load(memory, args, tile, static_cast<int>(threadIdx.x));
+  __syncthreads();
+  Program::store(memory, args, tile, static_cast<int>(threadIdx.x));
+}
+
+/// A thread moves elements one by one, in output order (core/gather_program.hpp).
+template <class Program>
+__global__ void __launch_bounds__(Program::kThreads) direct_kernel(const __grid_constant__ GatherArguments args) {
+  DeviceGlobalMemory memory;
+  Program::run(memory, args, blockIdx.x, static_cast<int>(threadIdx.x));
+}
+
+namespace {
+
+// Above 48 KiB a kernel must be granted its shared memory, once on each device. Threads that race here repeat the same
+// harmless call; devices beyond the table are granted at every launch.
+template <class Program, bool kKeepsInput>
+cudaError_t allow_shared_memory() {
+  constexpr int kDefaultLimit = 48 * 1024;
+  if constexpr (Program::kSharedBytes > kDefaultLimit) {
+    constexpr int kDevices = 64;
+    static std::atomic<bool> is_allowed[kDevices];
+    int device = 0;
+    cudaError_t status = cudaGetDevice(&device);
+    if (status != cudaSuccess) return status;
+    if (device < kDevices && is_allowed[device].load(std::memory_order_acquire)) return cudaSuccess;
+    constexpr auto kAttribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    status = cudaFuncSetAttribute((tile_kernel<Program, kKeepsInput>), kAttribute, Program::kSharedBytes);
+    if (status == cudaSuccess && device < kDevices) is_allowed[device].store(true, std::memory_order_release);
+    return status;
+  } else {
+    return cudaSuccess;
+  }
+}
+
+template <class Program, bool kKeepsInput>
+cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
+  const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
+  if (status != cudaSuccess) return status;
+  const auto blocks = static_cast<unsigned>(block_count<Program>(matrices));
+  const TileArguments args = make_arguments<Program>(matrices, src, dst);
+  tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::kSharedBytes, stream>>>(args);
+  return cudaGetLastError();
+}
+
+// Only the kernels that the program's threshold can ask for are compiled.
+template <class Program>
+cudaError_t launch_tile(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
+  if constexpr (Program::kMinKeptBytes == 0) {
+    return launch_tile_kernel<Program, true>(matrices, src, dst, stream);
+  } else if constexpr (Program::kMinKeptBytes == INT64_MAX) {
+    return launch_tile_kernel<Program, false>(matrices, src, dst, stream);
+  } else {
+    return matrices.byte_count() >= Program::kMinKeptBytes
+               ? launch_tile_kernel<Program, true>(matrices, src, dst, stream)
+               : launch_tile_kernel<Program, false>(matrices, src, dst, stream);
+  }
+}
+
+template <class Program>
+cudaError_t launch_gather(const Problem& problem, const void* src, void* dst, cudaStream_t stream) {
+  return for_each_piece(
+      problem, Program::kMaxElements, [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
+        const auto blocks = static_cast<unsigned>(Program::block_count(piece));
+        const GatherArguments args = Program::make_arguments(piece, static_cast<const unsigned char*>(src) + src_offset,
+                                                             static_cast<unsigned char*>(dst) + dst_offset);
+        direct_kernel<Program><<<blocks, Program::kThreads, 0, stream>>>(args);
+        return cudaGetLastError();
+      });
+}
+
+}  // namespace
+
+cudaError_t launch_transpose(const Plan& plan, const Problem& problem, const void* src, void* dst,
+                             cudaStream_t stream) {
+  if (plan.route == Route::kNothing) return cudaSuccess;
+  if (plan.route == Route::kCopy) {
+    const auto bytes = static_cast<std::size_t>(problem.element_count() * problem.element_bytes);
+    return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream);
+  }
+  return dispatch_element_bytes(problem.element_bytes, [&](auto bytes) {
+    constexpr int kElementBytes = decltype(bytes)::value;
+    if (plan.route == Route::kGather) return launch_gather<GatherProgram<kElementBytes>>(problem, src, dst, stream);
+    return dispatch_program<kElementBytes>(plan.tile, plan.layout, [&](auto program) {
+      return launch_tile<decltype(program)>(plan.matrices, src, dst, stream);
+    });
+  });
+}
+
+}  // namespace swizzle

@@ -1,0 +1,110 @@
+// Implementation of the private op's checks, its CPU kernel (the tile programs on the host) and the bank report.
+#include "ops/forced_tile.hpp"
+
+#include <ATen/Functions.h>
+#include <ATen/WrapDimUtils.h>
+#include <torch/library.h>
+
+#include "core/host_runner.hpp"
+
+namespace swizzle {
+
+namespace {
+
+std::string_view requirement_of(Tile tile) {
+  switch (tile) {
+    case Tile::kScalar32:
+      return "aligned elements, denser along the last dimension than along the one before";
+    case Tile::kWindow:
+      return "contiguous rows of aligned elements of up to 8 bytes";
+    default:
+      return "contiguous rows, with base, pitches and sides in multiples of 16 bytes";
+  }
+}
+
+}  // namespace
+
+ForcedRequest check_forced(const at::Tensor& self, std::string_view method, std::string_view tile) {
+  ForcedRequest forced;
+  forced.request.method = check_method(kForcedName, method);
+  forced.tile = check_tile(kForcedName, tile);
+  check_tensor_kind(kForcedName, self);
+  forced.request.dim0 = at::maybe_wrap_dim(-2, self.dim());
+  forced.request.dim1 = at::maybe_wrap_dim(-1, self.dim());
+  TORCH_CHECK_VALUE(has_layout(forced.tile) || forced.request.method == Method::kAuto, kForcedName,
+                    ": expected method 'auto' for tile '", tile, "', which uses no shared memory, got '", method, "'");
+  return forced;
+}
+
+Plan check_forced_plan(const at::Tensor& self, const Problem& problem, const at::Tensor& out,
+                       const ForcedRequest& forced) {
+  Plan plan;
+  const bool is_served = make_forced_plan(problem, address_of(self.const_data_ptr()), address_of(out.const_data_ptr()),
+                                          forced.request.method, forced.tile, plan);
+  TORCH_CHECK_VALUE(is_served, kForcedName, ": expected an input that tile '", name_of(forced.tile), "' can serve (",
+                    requirement_of(forced.tile), "), got shape ", self.sizes(), " with strides ", self.strides(),
+                    " of dtype ", self.scalar_type(), " on ", self.device());
+  return plan;
+}
+
+namespace {
+
+// Bytes from a tensor's first element to the end of its last.
+std::int64_t extent_bytes(const at::Tensor& tensor) {
+  std::int64_t last = 0;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return tensor.numel() == 0 ? 0 : (last + 1) * tensor.element_size();
+}
+
+at::Tensor transpose_with_cpu(const at::Tensor& self, std::string_view method, std::string_view tile) {
+  const ForcedRequest forced = check_forced(self, method, tile);
+  at::Tensor out = at::empty(exchange_dims(self.sizes(), forced.request), self.options());
+  const auto* src = static_cast<const unsigned char*>(self.const_data_ptr());
+  auto* dst = static_cast<unsigned char*>(out.mutable_data_ptr());
+  const Problem problem = make_problem(self, forced.request, dst);
+  const Plan plan = check_forced_plan(self, problem, out, forced);
+  HostMemory memory({src, src + extent_bytes(self)}, {dst, dst + out.nbytes()});
+  run_plan(plan, problem, src, dst, memory);
+  return out;
+}
+
+at::Tensor transpose_with_meta(const at::Tensor& self, std::string_view method, std::string_view tile) {
+  const ForcedRequest forced = check_forced(self, method, tile);
+  return at::empty_symint(exchange_dims(self.sym_sizes(), forced.request), self.options());
+}
+
+// The bank report of one full tile: a row (is_load, width in bytes, wavefronts, ideal) for each shared-memory request.
+at::Tensor tile_wavefronts(std::string_view method, std::string_view tile, std::int64_t element_bytes) {
+  constexpr std::string_view kName = "swizzle::_tile_wavefronts";
+  const Method layout = check_method(kName, method);
+  const Tile tile_kind = check_tile(kName, tile);
+  TORCH_CHECK_VALUE(has_layout(tile_kind), kName, ": expected a tile in shared memory, got '", tile, "'");
+  TORCH_CHECK_VALUE(
+      element_bytes == 1 || element_bytes == 2 || element_bytes == 4 || element_bytes == 8 || element_bytes == 16,
+      kName, ": expected element_bytes to be 1, 2, 4, 8 or 16, got ", element_bytes);
+  std::vector<TracedRequest> trace;
+  dispatch_element_bytes(static_cast<int>(element_bytes), [&](auto bytes) {
+    dispatch_program<decltype(bytes)::value>(tile_kind, layout, [&](auto program) {
+      using Program = decltype(program);
+      trace = trace_full_tile<Program>();
+    });
+  });
+  at::Tensor report = at::empty({static_cast<std::int64_t>(trace.size()), 4}, at::kLong);
+  auto* row = report.mutable_data_ptr<std::int64_t>();
+  for (const TracedRequest& request : trace) {
+    const Wavefronts wavefronts = count_wavefronts(request.lanes);
+    *row++ = request.is_load ? 1 : 0;
+    *row++ = request.lanes.width_bytes;
+    *row++ = wavefronts.actual;
+    *row++ = wavefronts.ideal;
+  }
+  return report;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(swizzle, CPU, m) { m.impl("_transpose_with", &transpose_with_cpu); }
+TORCH_LIBRARY_IMPL(swizzle, Meta, m) { m.impl("_transpose_with", &transpose_with_meta); }
+TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) { m.impl("_tile_wavefronts", &tile_wavefronts); }
+
+}  // namespace swizzle

@@ -1,0 +1,75 @@
+// Schemas of the swizzle operators, the public C++ functions, and the refusal of tensors that are not dense.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "ops/request.hpp"
+#include "torch_swizzle/torch_swizzle.h"
+
+TORCH_LIBRARY(swizzle, m) {
+  m.def("transpose(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\") -> Tensor",
+        {at::Tag::pt2_compliant_tag});
+  m.def("transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
+        {at::Tag::pt2_compliant_tag});
+  m.def("_transpose_with(Tensor self, str method, str tile) -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("_tile_wavefronts(str method, str tile, int element_bytes) -> Tensor");
+}
+
+namespace torch_swizzle {
+
+at::Tensor transpose(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
+  using Signature = at::Tensor(const at::Tensor&, std::int64_t, std::int64_t, std::string_view);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::transpose", "").typed<Signature>();
+  return op.call(self, dim0, dim1, method);
+}
+
+at::Tensor& transpose_out(at::Tensor& out, const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
+                          std::string_view method) {
+  using Signature = at::Tensor&(const at::Tensor&, std::int64_t, std::int64_t, std::string_view, at::Tensor&);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::transpose", "out").typed<Signature>();
+  return op.call(self, dim0, dim1, method, out);
+}
+
+const char* version() { return TORCH_SWIZZLE_VERSION; }
+
+}  // namespace torch_swizzle
+
+namespace swizzle {
+
+namespace {
+
+// Dispatch keys whose tensors have no strides, or none that mean bytes. Without these entries torch answers with a page
+// on missing kernels.
+constexpr c10::DispatchKey kRefusedKeys[] = {
+    c10::DispatchKey::SparseCPU,       c10::DispatchKey::SparseCUDA,       c10::DispatchKey::SparseMeta,
+    c10::DispatchKey::SparseCsrCPU,    c10::DispatchKey::SparseCsrCUDA,    c10::DispatchKey::SparseCsrMeta,
+    c10::DispatchKey::QuantizedCPU,    c10::DispatchKey::QuantizedCUDA,    c10::DispatchKey::QuantizedMeta,
+    c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorCUDA, c10::DispatchKey::NestedTensorMeta,
+    c10::DispatchKey::MkldnnCPU,
+};
+
+[[noreturn]] void refuse(std::string_view op, const at::Tensor& self) {
+  check_tensor_kind(op, self);
+  TORCH_CHECK_NOT_IMPLEMENTED(false, op, ": expected a dense (strided) tensor, got ", self.toString());
+}
+
+at::Tensor refuse_transpose(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view) {
+  refuse("swizzle::transpose", self);
+}
+at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view, at::Tensor&) {
+  refuse("swizzle::transpose", self);
+}
+at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::string_view) {
+  refuse("swizzle::_transpose_with", self);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  for (const c10::DispatchKey key : kRefusedKeys) {
+    m.impl("transpose", torch::dispatch(key, &refuse_transpose));
+    m.impl("transpose.out", torch::dispatch(key, &refuse_transpose_out));
+    m.impl("_transpose_with", torch::dispatch(key, &refuse_transpose_with));
+  }
+}
+
+}  // namespace swizzle

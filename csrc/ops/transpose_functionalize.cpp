@@ -1,0 +1,26 @@
+// The out overload under functionalisation (torch.compile, export): torch cannot rewrite an op that returns the
+// argument it writes, so this kernel says how: the functional op, then a copy into `out`.
+#include <ATen/native/Resize.h>
+#include <torch/library.h>
+
+#include "ops/request.hpp"
+#include "torch_swizzle/torch_swizzle.h"
+
+namespace swizzle {
+
+namespace {
+
+at::Tensor& transpose_out_functionalize(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
+                                        std::string_view method, at::Tensor& out) {
+  check_out(self, out);
+  const at::Tensor result = torch_swizzle::transpose(self, dim0, dim1, method);
+  if (at::native::resize_output_check_symint(out, result.sym_sizes())) out.resize__symint(result.sym_sizes());
+  out.copy_(result);
+  return out;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(swizzle, Functionalize, m) { m.impl("transpose.out", &transpose_out_functionalize); }
+
+}  // namespace swizzle

@@ -1,0 +1,189 @@
+// Claims about canonical problems, transpositions and the choice of a tile: pure functions, tested on their own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "strided_view.hpp"
+
+namespace swizzle {
+namespace {
+
+Problem canonical(const View& view, std::uint64_t src_address = 0, std::uint64_t dst_address = 0) {
+  return canonicalize(static_cast<int>(view.size.size()), view.size.data(), view.stride.data(), view.element_bytes,
+                      src_address, dst_address);
+}
+
+View view_of(int element_bytes, std::vector<std::int64_t> size, std::vector<std::int64_t> stride) {
+  View view;
+  view.element_bytes = element_bytes;
+  view.size = std::move(size);
+  view.stride = std::move(stride);
+  return view;
+}
+
+Plan plan_of(const Problem& problem, Method method = Method::kAuto, std::uint64_t src = 0, std::uint64_t dst = 0) {
+  return make_plan(problem, src, dst, method, DeviceTraits{132});
+}
+
+TEST(Canonicalize, DropsUnitDimensionsWhateverTheirStride) {
+  const Problem problem = canonical(view_of(4, {1, 7, 1, 5}, {1000, 1, 1 << 30, 9}));
+  ASSERT_EQ(problem.rank, 2);
+  EXPECT_EQ(problem.size[0], 7);
+  EXPECT_EQ(problem.src_stride[1], 9);
+}
+
+TEST(Canonicalize, FusesDimensionsThatStayTogether) {
+  // (3, 4, 5, 6) contiguous with the last two exchanged: batches fuse.
+  const Problem problem = canonical(view_of(4, {3, 4, 6, 5}, {120, 30, 1, 6}));
+  ASSERT_EQ(problem.rank, 3);
+  EXPECT_EQ(problem.size[0], 12);
+  EXPECT_EQ(problem.src_stride[0], 30);
+}
+
+TEST(Canonicalize, KnowsEmptyAndCopy) {
+  EXPECT_TRUE(canonical(view_of(4, {3, 0, 5}, {0, 5, 1})).is_empty);
+  EXPECT_TRUE(canonical(view_of(4, {1, 4096}, {1, 1})).is_copy());
+  EXPECT_TRUE(canonical(view_of(4, {}, {})).is_copy());
+  EXPECT_TRUE(canonical(view_of(4, {8, 16}, {16, 1})).is_copy());
+  EXPECT_FALSE(canonical(view_of(4, {8, 16}, {1, 8})).is_copy());
+}
+
+TEST(Canonicalize, WidensTheElementThatStaysWhole) {
+  // (8, 4, 2) float32 with its first two dimensions exchanged: a 4 x 8 transpose of 8-byte elements.
+  const Problem problem = canonical(view_of(4, {4, 8, 2}, {2, 8, 1}));
+  EXPECT_EQ(problem.element_bytes, 8);
+  ASSERT_EQ(problem.rank, 2);
+  EXPECT_EQ(problem.src_stride[0], 1);
+  EXPECT_EQ(problem.src_stride[1], 4);
+}
+
+TEST(Canonicalize, SplitsElementsThatAreNotAligned) {
+  const Problem problem = canonical(view_of(16, {4, 8}, {1, 4}), 8, 0);
+  EXPECT_EQ(problem.element_bytes, 8);
+  ASSERT_EQ(problem.rank, 3);
+  EXPECT_EQ(problem.size[2], 2);
+  EXPECT_EQ(problem.src_stride[2], 1);
+  EXPECT_EQ(problem.src_stride[1], 8);
+}
+
+TEST(Canonicalize, NeverWidensBeyondWhatAddressesAndStridesAllow) {
+  EXPECT_EQ(canonical(view_of(1, {5, 64}, {80, 1})).element_bytes, 16);
+  EXPECT_EQ(canonical(view_of(1, {5, 64}, {80, 1}), 4).element_bytes, 4);
+  EXPECT_EQ(canonical(view_of(1, {5, 64}, {80, 1}), 0, 2).element_bytes, 2);
+  EXPECT_EQ(canonical(view_of(1, {5, 64}, {81, 1})).element_bytes, 1);
+  EXPECT_EQ(canonical(view_of(1, {5, 24}, {80, 1})).element_bytes, 8);
+}
+
+TEST(Transposition, IsFoundBetweenTheDensestAndTheInnermostDimension) {
+  Transposition matrices;
+  ASSERT_TRUE(find_transposition(canonical(view_of(4, {9, 5, 6, 7}, {210, 1, 35, 5})), matrices));
+  EXPECT_EQ(matrices.cols, 5);
+  EXPECT_EQ(matrices.rows, 9 * 42 / 9);
+  EXPECT_EQ(matrices.dst_col_stride, 42);
+}
+
+TEST(Transposition, HasNoneWhereRowsStayContiguous) {
+  Transposition matrices;
+  EXPECT_FALSE(find_transposition(canonical(view_of(4, {8, 16}, {32, 1})), matrices));
+  EXPECT_FALSE(find_transposition(canonical(view_of(4, {8, 16}, {100, 2})), matrices));
+  EXPECT_FALSE(find_transposition(canonical(view_of(4, {8, 16}, {0, 3})), matrices));
+}
+
+TEST(Plan, TakesChunksOnlyWhereTheyFit) {
+  const auto tile_of = [](std::int64_t rows, std::int64_t cols, std::int64_t pitch, std::uint64_t src) {
+    return plan_of(canonical(matrix_view(4, rows, cols, pitch), src), Method::kAuto, src).tile;
+  };
+  EXPECT_EQ(tile_of(8192, 8192, 8192, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(256, 256, 256, 0), Tile::kVector128);
+  EXPECT_EQ(tile_of(8192, 8192, 8192, 4), Tile::kWindow);
+  EXPECT_EQ(tile_of(8192, 8192, 8193, 0), Tile::kWindow);
+  EXPECT_EQ(tile_of(8191, 8192, 8192, 0), Tile::kWindow);
+  EXPECT_EQ(tile_of(8192, 8191, 8192, 0), Tile::kWindow);
+  EXPECT_EQ(tile_of(8192, 8192, 8200, 0), Tile::kVector);
+}
+
+TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
+  View every_third = matrix_view(4, 640, 640, 1920);
+  every_third.stride[1] = 3;
+  EXPECT_EQ(plan_of(canonical(every_third)).tile, Tile::kScalar32);
+  EXPECT_EQ(plan_of(canonical(matrix_view(16, 641, 643, 643))).tile, Tile::kVector);
+}
+
+TEST(Plan, LeavesNarrowSidesToTheDirectKernel) {
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 8388609, 3, 3))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 3, 8388609, 8388609))).route, Route::kGather);
+}
+
+TEST(Plan, ANamedMethodChangesTheLayoutAlone) {
+  const Problem problem = canonical(matrix_view(2, 4096, 4096, 4096));
+  const Plan automatic = plan_of(problem);
+  EXPECT_EQ(automatic.layout, Method::kSwizzled);
+  for (const Method method : {Method::kNaive, Method::kPadded, Method::kSwizzled}) {
+    const Plan plan = plan_of(problem, method);
+    EXPECT_EQ(plan.layout, method);
+    EXPECT_EQ(plan.tile, automatic.tile);
+    EXPECT_EQ(plan.route, Route::kTile);
+  }
+}
+
+TEST(Plan, IsACopyForEveryMethodWhereNothingIsTransposed) {
+  for (const Method method : {Method::kAuto, Method::kNaive, Method::kPadded, Method::kSwizzled}) {
+    EXPECT_EQ(plan_of(canonical(matrix_view(4, 1, 512, 512)), method).route, Route::kCopy);
+    EXPECT_EQ(plan_of(canonical(matrix_view(4, 512, 1, 1)), method).route, Route::kCopy);
+  }
+}
+
+TEST(Plan, NamesParseBackToWhatTheyName) {
+  for (const MethodName& entry : kMethodNames) {
+    Method method{};
+    EXPECT_TRUE(parse_method(entry.name, method));
+    EXPECT_EQ(name_of(method), entry.name);
+  }
+  for (const TileName& entry : kTileNames) {
+    Tile tile{};
+    EXPECT_TRUE(parse_tile(entry.name, tile));
+    EXPECT_EQ(name_of(tile), entry.name);
+  }
+  Method method{};
+  Tile tile{};
+  EXPECT_FALSE(parse_method("fastest", method));
+  EXPECT_FALSE(parse_tile("scalar33", tile));
+}
+
+// Any strided view, any method: the planned program writes what element-by-element indexing says.
+TEST(Plan, EveryRandomViewIsMovedRight) {
+  std::mt19937 random(7);
+  const auto below = [&](int limit) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit)); };
+  int routes[4] = {};
+  for (int round = 0; round < 4000; ++round) {
+    View view;
+    view.element_bytes = 1 << below(5);
+    const std::int64_t rank = below(6);
+    std::vector<std::int64_t> order;
+    for (std::int64_t d = 0; d < rank; ++d) {
+      view.size.push_back(round % 50 == 0 && d == 1 ? 0 : below(10) == 0 ? 1 : 1 + below(rank < 3 ? 70 : 9));
+      view.stride.push_back(0);
+      order.push_back(d);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    std::int64_t stride = below(8) == 0 ? 1 + below(3) : 1;
+    for (const std::int64_t d : order) {
+      const auto i = static_cast<std::size_t>(d);
+      view.stride[i] = below(12) == 0 ? 0 : stride;
+      stride *= std::max<std::int64_t>(view.size[i], 1);
+      if (below(3) == 0) stride += below(2) == 0 ? 1 + below(5) : 16 - stride % 16;
+    }
+    view.offset_bytes = below(3) == 0 ? view.element_bytes * below(5) : 0;
+    view.dst_offset_bytes = below(6) == 0 ? view.element_bytes * below(3) : 0;
+    Arena arena(view);
+    const Problem problem = arena.problem();
+    const Plan plan = plan_of(problem, kMethodNames[below(4)].method, reinterpret_cast<std::uintptr_t>(arena.src()),
+                              reinterpret_cast<std::uintptr_t>(arena.dst()));
+    ++routes[static_cast<int>(plan.route)];
+    ASSERT_TRUE(arena.run(plan, problem)) << "round " << round;
+  }
+  for (const int count : routes) EXPECT_GT(count, 20) << "each route must have been taken";
+}
+
+}  // namespace
+}  // namespace swizzle

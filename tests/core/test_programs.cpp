@@ -1,0 +1,197 @@
+// Claims about the programs that kernels run, on the host: values bit by bit, bounds, every output byte written once.
+#include <gtest/gtest.h>
+
+#include "strided_view.hpp"
+
+namespace swizzle {
+namespace {
+
+constexpr Method kLayouts[] = {Method::kNaive, Method::kPadded, Method::kSwizzled};
+constexpr Tile kTiles[] = {Tile::kScalar32, Tile::kVector, Tile::kVector128};
+
+::testing::AssertionResult run_forced(const View& view, Method layout, Tile tile, bool* was_served = nullptr) {
+  Arena arena(view);
+  const Problem problem = arena.problem();
+  Plan plan;
+  const bool is_served = make_forced_plan(problem, reinterpret_cast<std::uintptr_t>(arena.src()),
+                                          reinterpret_cast<std::uintptr_t>(arena.dst()), layout, tile, plan);
+  if (was_served != nullptr) *was_served = is_served;
+  if (!is_served) return ::testing::AssertionSuccess();
+  return arena.run(plan, problem);
+}
+
+class Programs : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(ElementBytes, Programs, ::testing::Values(1, 2, 4, 8, 16));
+
+// The article's verification: every size up to two tiles.
+TEST_P(Programs, TransposeEverySizeUpTo64) {
+  const int bytes = GetParam();
+  for (const Tile tile : kTiles) {
+    for (const Method layout : kLayouts) {
+      int served = 0;
+      for (int rows = 1; rows <= 64; ++rows) {
+        for (int cols = 1; cols <= 64; ++cols) {
+          bool was_served = false;
+          ASSERT_TRUE(run_forced(matrix_view(bytes, rows, cols, cols), layout, tile, &was_served))
+              << name_of(tile) << " " << name_of(layout);
+          const bool fits =
+              rows == 1 || cols == 1 || tile == Tile::kScalar32 || (rows * bytes % 16 == 0 && cols * bytes % 16 == 0);
+          ASSERT_EQ(was_served, fits) << rows << " x " << cols;
+          served += was_served ? 1 : 0;
+        }
+      }
+      EXPECT_GT(served, 127);
+    }
+  }
+}
+
+// tile - 1, tile, tile + 1 (in steps of a chunk for the tiles of chunks), exact and pitched, one and several batches.
+TEST_P(Programs, TransposeAroundTileEdges) {
+  const int bytes = GetParam();
+  for (const Tile tile : kTiles) {
+    const int step = tile == Tile::kScalar32 ? 1 : 16 / bytes;
+    const int edge = tile == Tile::kScalar32 ? 32 : (tile == Tile::kVector ? 256 : 128) / bytes;
+    const int rows_edge = tile == Tile::kVector && bytes == 1 ? 128 : edge;
+    for (const Method layout : kLayouts) {
+      for (const int rows : {rows_edge - step, rows_edge, rows_edge + step, 2 * rows_edge + step}) {
+        for (const int cols : {step, edge - step, edge, edge + step}) {
+          for (const int padding : {0, step, 3 * step}) {
+            for (const int batches : {1, 3}) {
+              bool was_served = false;
+              ASSERT_TRUE(
+                  run_forced(matrix_view(bytes, rows, cols, cols + padding, batches), layout, tile, &was_served))
+                  << name_of(tile) << " " << name_of(layout);
+              ASSERT_TRUE(was_served || rows == 1 || cols == 1);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Programs, TransposeFromAnyOffset) {
+  const int bytes = GetParam();
+  for (int shift = 0; shift <= 16 / bytes; ++shift) {
+    View view = matrix_view(bytes, 48, 80, 96);
+    view.offset_bytes = shift * bytes;
+    for (const Method layout : kLayouts) {
+      bool was_served = false;
+      ASSERT_TRUE(run_forced(view, layout, Tile::kScalar32, &was_served));
+      EXPECT_TRUE(was_served);
+      ASSERT_TRUE(run_forced(view, layout, Tile::kVector, &was_served));
+      EXPECT_EQ(was_served, view.offset_bytes % 16 == 0);
+    }
+  }
+}
+
+// Any pitch, base and output alignment; whole and partial tiles both ways.
+TEST_P(Programs, WindowsServeEveryMisalignment) {
+  const int bytes = GetParam();
+  const int rows_owned = 128;
+  const int cols_owned = bytes == 1 ? 256 : 512 / bytes;
+  for (const int rows : {2, 31, 97, rows_owned - 1, rows_owned, rows_owned + 1, 2 * rows_owned + 35}) {
+    for (const int cols : {2, 17, cols_owned - 1, cols_owned, cols_owned + 3}) {
+      for (const int padding : {0, 1, 5}) {
+        for (const int shift : {0, 1, 3}) {
+          View view = matrix_view(bytes, rows, cols, cols + padding, 2);
+          view.offset_bytes = shift * bytes;
+          view.dst_offset_bytes = (2 * shift + padding) * bytes;
+          bool was_served = false;
+          ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kWindow, &was_served));
+          ASSERT_EQ(was_served, bytes <= 8);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Programs, TransposeStridedAndExpandedViews) {
+  const int bytes = GetParam();
+  View every_third_column = matrix_view(bytes, 40, 37, 150);
+  every_third_column.stride[1] = 3;
+  View expanded_rows = matrix_view(bytes, 64, 96, 0);
+  View many_outer;
+  many_outer.element_bytes = bytes;
+  many_outer.size = {2, 3, 33, 2, 3, 35};
+  many_outer.stride = {100000, 30000, 1, 9000, 2500, 40};
+  for (const View& view : {every_third_column, expanded_rows, many_outer}) {
+    for (const Method layout : kLayouts) {
+      bool was_served = false;
+      ASSERT_TRUE(run_forced(view, layout, Tile::kScalar32, &was_served)) << view.describe();
+      EXPECT_TRUE(was_served) << view.describe();
+    }
+  }
+}
+
+TEST_P(Programs, GatherServesEverything) {
+  const int bytes = GetParam();
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 7}, {7, 1}, {3, 1025}, {1025, 3}, {33, 65}}) {
+    for (int shift = 0; shift < 3; ++shift) {
+      View view = matrix_view(bytes, rows, cols, cols + shift, 2);
+      view.offset_bytes = shift * bytes;
+      ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kDirect));
+    }
+  }
+}
+
+TEST(GatherPieces, MakeUpTheWholeProblem) {
+  const View view = matrix_view(4, 37, 53, 61, 5);
+  Arena arena(view);
+  const Problem problem = arena.problem();
+  HostMemory memory = arena.memory();
+  int pieces = 0;
+  for_each_piece(problem, 100, [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
+    EXPECT_LE(piece.element_count(), 100);
+    run_gather_program<4>(piece, arena.src() + src_offset, arena.dst() + dst_offset, memory);
+    ++pieces;
+    return 0;
+  });
+  EXPECT_GE(pieces, 5 * 37 * 53 / 100);
+  Plan already_run;
+  already_run.route = Route::kNothing;
+  EXPECT_TRUE(arena.run(already_run, problem));
+}
+
+TEST(GatherPieces, StopAtTheFirstFailure) {
+  const View view = matrix_view(4, 16, 16, 16);
+  const Problem problem = Arena(view).problem();
+  int calls = 0;
+  const int status =
+      for_each_piece(problem, 64, [&](const Problem&, std::int64_t, std::int64_t) { return ++calls == 2 ? 7 : 0; });
+  EXPECT_EQ(status, 7);
+  EXPECT_EQ(calls, 2);
+}
+
+// A block's tile is found by 64-bit offsets: a pitch of 2^31 elements, checked by addresses alone.
+TEST(Locate, ReachesBeyond32Bits) {
+  using Program = TileProgram<Scalar32Policy<1>, LayoutsFor<Scalar32Policy<1>>::Xor>;
+  Transposition huge;
+  huge.rows = 46341;
+  huge.cols = 46341;
+  huge.src_row_stride = std::int64_t{1} << 31;
+  huge.src_col_stride = 1;
+  huge.dst_col_stride = 46341;
+  const TileArguments args = make_arguments<Program>(huge, nullptr, nullptr);
+  const std::int64_t blocks = block_count<Program>(huge);
+  EXPECT_EQ(blocks, 1449 * 1449);
+  const TileOrigin last = Program::locate(args, static_cast<std::uint32_t>(blocks - 1));
+  EXPECT_EQ(last.rows, 46341 - 1448 * 32);
+  EXPECT_EQ(last.cols, 46341 - 1448 * 32);
+  EXPECT_EQ(reinterpret_cast<std::intptr_t>(last.src), (std::intptr_t{1} << 31) * 1448 * 32 + 1448 * 32);
+  EXPECT_EQ(reinterpret_cast<std::intptr_t>(last.dst), std::intptr_t{46341} * 1448 * 32 + 1448 * 32);
+}
+
+TEST(HostMemory, RefusesWhatAKernelMustNotDo) {
+  alignas(16) unsigned char bytes[64] = {};
+  HostMemory memory({bytes, bytes + 32}, {bytes + 32, bytes + 64});
+  memory.enter_block(0, 16);
+  EXPECT_THROW(memory.load_global<Opaque<4>>(bytes + 30), std::out_of_range);
+  EXPECT_THROW(memory.load_global<Opaque<4>>(bytes + 2), std::out_of_range);
+  EXPECT_THROW(memory.store_global(bytes, Opaque<4>{}), std::out_of_range);
+  EXPECT_THROW(memory.store_shared(0, 14, Opaque<4>{}), std::out_of_range);
+  EXPECT_THROW(memory.load_shared<Opaque<4>>(0, 2), std::out_of_range);
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,59 @@
+// Claims about the block transpose in registers and the host twin of the byte permute.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "core/register_transpose.hpp"
+
+namespace swizzle {
+namespace {
+
+TEST(BytePermute, SelectsAnyByteOfBothWords) {
+  const std::uint32_t low = 0x33221100;
+  const std::uint32_t high = 0x77665544;
+  EXPECT_EQ(byte_permute(low, high, 0x3210), low);
+  EXPECT_EQ(byte_permute(low, high, 0x7654), high);
+  EXPECT_EQ(byte_permute(low, high, 0x5410), 0x55441100u);
+  EXPECT_EQ(byte_permute(low, high, 0x0246), 0x00224466u);
+  EXPECT_EQ(byte_permute(low, high, 0x7777), 0x77777777u);
+}
+
+template <int kElementBytes>
+void expect_transposed_block() {
+  constexpr int n = 16 / kElementBytes;
+  Opaque<16> block[n];
+  unsigned char before[n][n][kElementBytes];
+  std::mt19937 random(kElementBytes);
+  for (auto& row : before) {
+    for (auto& element : row) {
+      for (unsigned char& byte : element) byte = static_cast<unsigned char>(random());
+    }
+  }
+  std::memcpy(block, before, sizeof(before));
+  transpose_block<kElementBytes, 16>(block);
+  unsigned char after[n][n][kElementBytes];
+  std::memcpy(after, block, sizeof(after));
+  for (int row = 0; row < n; ++row) {
+    for (int col = 0; col < n; ++col) {
+      EXPECT_EQ(std::memcmp(after[col][row], before[row][col], kElementBytes), 0) << row << ", " << col;
+    }
+  }
+}
+
+TEST(TransposeBlock, ExchangesRowsAndColumnsForEveryElementSize) {
+  expect_transposed_block<1>();
+  expect_transposed_block<2>();
+  expect_transposed_block<4>();
+  expect_transposed_block<8>();
+  expect_transposed_block<16>();
+}
+
+TEST(TransposeBlock, LeavesASingleElementAlone) {
+  Opaque<2> block[1] = {{0xbeef}};
+  transpose_block<2, 2>(block);
+  EXPECT_EQ(block[0].value, 0xbeef);
+}
+
+}  // namespace
+}  // namespace swizzle

@@ -1,0 +1,74 @@
+"""Devices and markers: what runs where, and what a missing GPU means.
+
+Tests on CUDA tensors are skipped where there is no GPU. With TORCH_SWIZZLE_REQUIRE_CUDA=1, which a
+GPU machine sets, they fail instead, so that a lost GPU can never pass for success.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import torch_swizzle  # noqa: F401  (loads the operators for every test file)
+
+REQUIRE_CUDA = os.environ.get("TORCH_SWIZZLE_REQUIRE_CUDA") == "1"
+
+CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers, so that the suite runs under any configuration file."""
+    config.addinivalue_line("markers", "cuda: needs a CUDA device")
+    config.addinivalue_line("markers", "two_gpus: needs two CUDA devices")
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs CUDA where there is none, or fail it where CUDA was promised."""
+    if item.get_closest_marker("cuda") and not torch.cuda.is_available():
+        if REQUIRE_CUDA:
+            pytest.fail("TORCH_SWIZZLE_REQUIRE_CUDA=1, but torch finds no CUDA device")
+        pytest.skip("needs a CUDA device")
+    if item.get_closest_marker("two_gpus") and torch.cuda.device_count() < 2:
+        pytest.skip("needs two CUDA devices")
+
+
+@pytest.fixture(params=["cpu", CUDA])
+def device(request: pytest.FixtureRequest) -> str:
+    """Each device that computes values."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(params=["cpu", "meta", CUDA])
+def any_device(request: pytest.FixtureRequest) -> str:
+    """Each device that the operators accept, meta tensors included."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(autouse=True)
+def no_error_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An asynchronous CUDA failure surfaces in the test that caused it, not in a later one."""
+    yield
+    if request.node.get_closest_marker("cuda"):
+        torch.cuda.synchronize()
+
+
+@pytest.fixture(autouse=True)
+def experimental_types_are_no_news() -> Iterator[None]:
+    """Torch's own notices on prototype tensor types say nothing about these operators."""
+    with warnings.catch_warnings():
+        for notice in (
+            "ComplexHalf support is experimental",
+            "Named tensors and all their associated APIs",
+            "The PyTorch API of nested tensors",
+            "Sparse CSR tensor support",
+            "Sparse invariant checks",
+        ):
+            warnings.filterwarnings("ignore", message=notice)
+        yield

@@ -1,0 +1,444 @@
+"""The benchmark without a GPU: cases, checks, records, report, comparison, profile pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("rich", reason="the extra `bench` is not installed")
+pytest.importorskip("matplotlib", reason="the extra `bench` is not installed")
+
+from bench import __main__ as bench_main
+from bench import (
+    arms,
+    compare,
+    grid,
+    profile,
+    records,
+    report,
+    runner,
+    stamp,
+    timing,
+)
+
+ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
+QUICK = ["--cpu", "--quick", "--budget", "0.001", "--group", "article", "grid"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one quick run on CPU tensors."""
+    folder = tmp_path_factory.mktemp("results")
+    assert bench_main.main([*QUICK, "--dtype", "float32", "--out", str(folder)]) == 0
+    return folder
+
+
+def small(case: grid.Case) -> grid.Case:
+    """The same layout at a small size."""
+    layout = case.layout
+    if layout.row_pitch is not None and layout.row_pitch > 1:
+        layout = dataclasses.replace(layout, row_pitch=64)
+    return dataclasses.replace(case, shape=(*[2] * (len(case.shape) - 2), 17, 33), layout=layout)
+
+
+def test_groups_hold_distinct_cases_under_their_own_name() -> None:
+    assert len(set(ALL_CASES)) == len(ALL_CASES)
+    for name, cases in grid.GROUPS.items():
+        assert cases
+        assert {case.group for case in cases} == {name}
+
+
+def test_first_grid_is_complete() -> None:
+    dtypes = {case.dtype for case in grid.GRID}
+    assert dtypes >= {"float32", "float16", "uint8", "float64", "complex128"}
+    assert len(grid.GRID) == len(dtypes) * 8
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: f"{case.group} {case.label}")
+def test_inputs_have_the_strides_and_bits_that_they_say(case: grid.Case) -> None:
+    case = small(case)
+    x = case.build(torch.device("cpu"))
+    assert x.shape == case.shape
+    assert x.dtype == case.torch_dtype
+    assert x.stride() == case.layout.strides(case.shape)
+    assert x.storage_offset() == case.layout.offset
+    call = arms.arms_for(dataclasses.replace(case, group="grid"))[0].prepare(case, x)
+    assert arms.difference(call(), arms.eager(x)) is None
+
+
+def test_random_bits_hold_nans_with_different_payloads() -> None:
+    values = grid.random_bits(1 << 16, torch.float32, torch.device("cpu"))
+    payloads = values[values.isnan()].view(torch.int32)
+    assert payloads.unique().numel() > 100
+
+
+@pytest.mark.parametrize(
+    ("layout", "moved"),
+    [
+        (grid.CONTIGUOUS, 2 * 64 * 64 * 4),
+        (grid.COLUMN_MAJOR, 2 * 64 * 64 * 4),
+        (grid.pitched(128), 2 * 64 * 64 * 4),
+        (grid.Layout("expanded rows", row_pitch=0), 64 * 4 + 64 * 64 * 4),
+        (grid.Layout("expanded columns", row_pitch=1, col_step=0), 64 * 4 + 64 * 64 * 4),
+        (grid.Layout("every third column", col_step=3), 4 * 64 * 64 * 4),
+        (grid.Layout("every hundredth column", col_step=100), 9 * 64 * 64 * 4),
+    ],
+    ids=lambda value: value.name if isinstance(value, grid.Layout) else "",
+)
+def test_moved_bytes_count_what_must_move(layout: grid.Layout, moved: int) -> None:
+    assert grid.Case("grid", "float32", (64, 64), layout).moved_bytes == moved
+
+
+def test_run_checks_and_records_every_variant(results: Path) -> None:
+    record = records.load(results / "grid.json")
+    assert record.stamp.keys() >= {"date", "gpu", "driver", "torch", "cuda", "source_hash"}
+    assert record.stamp["gpu"] is None
+    for variants in records.by_case(record.rows).values():
+        assert list(variants) == ["copy", "auto", "naive", "padded", "swizzled", "torch"]
+        for row in variants.values():
+            assert row.checked
+            assert row.ms is not None
+            assert row.gbps is not None
+            assert row.share_of_copy is not None
+    assert (results / "plots" / "share.svg").exists()
+
+
+def test_article_case_runs_the_forced_tile(results: Path) -> None:
+    rows = records.load(results / "article.json").rows
+    ops = {row.variant: row.op for row in rows}
+    assert all(ops[method] == f"_transpose_with {arms.ARTICLE_TILE}" for method in arms.METHODS)
+
+
+def test_interrupted_run_leaves_the_old_record(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = (results / "grid.json").read_text()
+    (tmp_path / "grid.json").write_text(old)
+    taken: list[object] = []
+
+    def stop_at_second(*arguments: object) -> list[records.Row]:
+        taken.append(arguments)
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        return records.load(results / "grid.json").rows[:6]
+
+    monkeypatch.setattr(bench_main, "run_case", stop_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        bench_main.main(["--cpu", "--quick", "--group", "grid", "--out", str(tmp_path)])
+    assert (tmp_path / "grid.json").read_text() == old
+    assert len(records.load(tmp_path / "grid.json.part").rows) == 6
+
+
+def _arm(result: object, *, is_peer: bool = False) -> arms.Arm:
+    """An arm called "padded" whose call gives a tensor or raises an exception."""
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        if isinstance(result, Exception):
+            raise result
+        flipped = arms.eager(x)
+        arms.bits(flipped).view(-1)[7] ^= 1
+        return flipped
+
+    return arms.Arm("padded", "wrong", lambda case, x: lambda: call(x), is_peer=is_peer)
+
+
+def test_wrong_arm_is_reported_and_fails_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = arms.arms_for(grid.GRID[0])[0]
+    monkeypatch.setattr(arms, "arms_for", lambda case, peers: [right, _arm("one wrong bit")])
+    status = bench_main.main([*QUICK, "--dtype", "float32", "--out", str(tmp_path)])
+    assert status == 1
+    assert "wrong bits in 1 of 65536 places, the first at flat index 7" in capsys.readouterr().out
+    rows = {row.variant: row for row in records.load(tmp_path / "grid.json").rows}
+    assert not rows["padded"].checked
+    assert rows["padded"].ms is None
+    assert rows["auto"].checked
+
+
+def test_raising_arm_fails_and_unable_peer_does_not() -> None:
+    case = grid.Case("grid", "int32", (5, 6))
+    cpu = torch.device("cpu")
+    error = ValueError("cannot\nserve")
+    ours, peer = (
+        runner.run_case(case, [_arm(error, is_peer=is_peer)], cpu, timing.time_cpu)[-1]
+        for is_peer in (False, True)
+    )
+    assert (ours.status, peer.status) == (records.FAILED, records.NOT_APPLICABLE)
+    assert ours.note == peer.note == "ValueError: cannot serve"
+
+
+def test_wrong_peer_is_a_failure() -> None:
+    case = grid.Case("grid", "int32", (5, 6))
+    arm = _arm("one wrong bit", is_peer=True)
+    row = runner.run_case(case, [arm], torch.device("cpu"), timing.time_cpu)[-1]
+    assert row.status == records.FAILED
+
+
+def test_difference_sees_payloads_unless_told_not_to() -> None:
+    quiet = torch.tensor([0x7FC00000, 1], dtype=torch.int32).view(torch.float32)
+    other = torch.tensor([0x7FC00001, 1], dtype=torch.int32).view(torch.float32)
+    assert arms.difference(quiet, other) is not None
+    assert arms.difference(quiet, other, keeps_nan_payloads=False) is None
+    assert arms.difference(quiet, -other, keeps_nan_payloads=False) is not None
+    assert arms.difference(quiet, quiet.double()) is not None
+    square = torch.arange(4).view(2, 2)
+    assert "strides" in (arms.difference(square.t(), square.t()) or "")
+
+
+def test_eager_arm_copies_where_contiguous_would_alias() -> None:
+    x = torch.arange(6.0).view(2, 3).t()
+    y = arms.eager(x)
+    assert y.is_contiguous()
+    assert y.data_ptr() != x.data_ptr()
+
+
+def test_arms_take_turns() -> None:
+    first = [timing.rotated(3, repetition)[0] for repetition in range(6)]
+    assert first == [0, 1, 2, 0, 1, 2]
+    assert sorted(timing.rotated(3, 7)) == [0, 1, 2]
+
+
+def test_summary_is_median_and_percentiles() -> None:
+    timed = timing.summarise([float(value) for value in range(11)])
+    assert (timed.ms, timed.spread_ms, timed.repetitions) == (5.0, 8.0, 11)
+
+
+def test_host_time_compares_ours_with_torch() -> None:
+    rows, comparison = runner.run_host(torch.device("cpu"), quick=True)
+    assert [row.variant for row in rows] == ["auto", "torch"]
+    assert all(row.checked and row.ms and row.group == "host" for row in rows)
+    assert "torch.ops.swizzle.transpose(x)" in str(comparison)
+
+
+def test_without_gpu_one_line_says_so_and_the_model_is_printed(
+    results: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert bench_main.main([*QUICK[1:], "--dtype", "none", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert sum("No GPU found" in line for line in printed.splitlines()) == 1
+    for prediction in ("8 (1)", "16 (1)", "32 (1)", "32 (2)", "32 (4)"):
+        assert prediction in printed
+
+
+def test_cpu_results_do_not_enter_the_recorded_ones() -> None:
+    assert bench_main.main(["--cpu", "--out", str(records.RESULTS)]) == 2
+    options = bench_main.parse_arguments(["--cpu"])
+    assert bench_main._out_folder(options, on_gpu=False) == records.SCRATCH
+
+
+def test_selection_follows_groups_dtypes_and_quick() -> None:
+    everything = [*grid.GROUPS, records.HOST_GROUP]
+    assert grid.select(everything, on_gpu=True) == ALL_CASES
+    some = grid.select(["article", "grid"], ["float32"], on_gpu=True, quick=True)
+    assert grid.ARTICLE_CASE in some
+    assert {case.shape for case in some if case.group == "grid"} == {
+        *((side, side) for side in (256, 1024, 4096)),
+    }
+    for case in grid.select(everything, on_gpu=False):
+        assert case.result_bytes <= 1 << 24
+
+
+@pytest.mark.parametrize("argument", ["--quick", "--dtype=uint8", "--variant=auto"])
+def test_partial_gpu_runs_do_not_replace_recorded_groups(argument: str) -> None:
+    options = bench_main.parse_arguments([argument])
+    assert bench_main._out_folder(options, on_gpu=True) == records.SCRATCH
+
+
+def test_whole_gpu_run_is_recorded_in_all_groups_asked_for() -> None:
+    options = bench_main.parse_arguments([])
+    assert bench_main._out_folder(options, on_gpu=True) == records.RESULTS
+    assert bench_main._groups(options, on_gpu=True) == ["article", "grid", "host"]
+    everything = bench_main.parse_arguments(["--group", "all"])
+    assert bench_main._groups(everything, on_gpu=True) == [*grid.GROUPS, "host"]
+
+
+def test_record_round_trip(tmp_path: Path) -> None:
+    row = records.Row("uint8", (2, 3), "contiguous", "grid", "transpose", "auto", ms=0.25)
+    record = records.Record({"gpu": "G"}, [row, dataclasses.replace(row, variant="torch")])
+    records.save(record, tmp_path / "a.json")
+    assert records.load(tmp_path / "a.json") == record
+    assert records.load(tmp_path) == record
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"stamp": {}}', '{"stamp": {}, "rows": [{}]}'])
+def test_bad_record_gives_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ValueError, match=r"a\.json is not a results file"):
+        records.load(tmp_path / "a.json")
+
+
+def test_geometric_mean() -> None:
+    assert records.geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
+    assert records.geometric_mean([]) is None
+
+
+def _report(results: Path, folder: Path, *more: str) -> int:
+    return report.main(
+        [
+            *("--results", str(results), "--readme", str(folder / "README.md")),
+            *("--details", str(folder / "RESULTS.md"), "--plots", str(folder / "plots"), *more),
+        ]
+    )
+
+
+def test_report_writes_what_check_accepts(results: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    assert _report(results, tmp_path, "--check") == 1
+    assert _report(results, tmp_path) == 0
+    assert _report(results, tmp_path, "--check") == 0
+    text = readme.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "| grid | float32 |" in text
+    assert "(plots/share.svg)" in text
+    assert (tmp_path / "plots" / "bandwidth.svg").exists()
+    readme.write_text(text.replace("| grid | float32 | 2 |", "| grid | float32 | 3 |"))
+    assert _report(results, tmp_path, "--check") == 1
+
+
+def test_report_needs_its_markers(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "README.md").write_text("no markers\n")
+    assert _report(results, tmp_path) == 1
+    assert "README.md needs one line <!-- bench:begin -->" in capsys.readouterr().out
+
+
+def test_report_shows_counters_beside_the_model(results: Path) -> None:
+    counters = parsed_page()
+    model = {f"model_{what}_conflicts": 5 for what in ("load", "store")}
+    row = {"tile": "scalar32", "method": "naive", **counters, **model}
+    recorded = {"stamp": {"gpu": "G", "date": "2030-01-01T"}, "rows": [row]}
+    text = report.summary_text(
+        records.load_folder(results), recorded, plots="plots", details="RESULTS.md"
+    )
+    assert "| `scalar32` | `naive` | 65,011,712 | 5 |" in text
+
+
+def test_compare_shows_what_changed(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = records.load(results / "grid.json")
+    slower = [
+        dataclasses.replace(row, ms=2 * row.ms, ms_spread=0.0)
+        if row.variant == "auto" and row.ms
+        else row
+        for row in old.rows
+        if row.variant != "naive"
+    ]
+    records.save(records.Record(old.stamp, slower), tmp_path / "new.json")
+    assert compare.main([str(results / "grid.json"), str(tmp_path / "new.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "0.500" in printed
+    assert "2 only in A, 0 only in B" in printed
+
+
+def test_compare_needs_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare.main([str(tmp_path / "a.json"), str(tmp_path / "b.json")]) == 1
+    assert "cannot read" in capsys.readouterr().out
+
+
+def counters_page() -> str:
+    names = ["ID", "Kernel Name", *profile.METRICS.values()]
+    units = [""] * len(names)
+    values = ["0", "tile_kernel", "65,011,712", *["7"] * (len(profile.METRICS) - 1)]
+    lines = [",".join(f'"{cell}"' for cell in line) for line in (names, units, values)]
+    return "==PROF== noise\n" + "\n".join(lines) + "\n"
+
+
+def parsed_page() -> dict[str, float]:
+    return profile.parse_page(counters_page())
+
+
+def test_profile_reads_the_counters_page() -> None:
+    counters = parsed_page()
+    assert counters["load_conflicts"] == 65_011_712
+    assert counters["time_ns"] == 7
+    assert "source_wavefronts" not in counters
+
+
+@pytest.mark.parametrize("text", ["", '"ID","Kernel Name"\n"",""\n', '"ID","x"\n"",""\n"0","1"\n'])
+def test_profile_without_counters_gives_one_sentence(text: str) -> None:
+    with pytest.raises(profile.ProfileError, match=r"^ncu's report .*\.$"):
+        profile.parse_page(text)
+
+
+def test_profile_without_ncu_gives_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(profile.shutil, "which", lambda name: None)
+    assert profile.main([]) == 1
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("exit 0", "matched"),
+        ("echo '==ERROR== ERR_NVGPUCTRPERM' >&2; exit 1", "ERR_NVGPUCTRPERM"),
+        ("echo broken >&2; exit 3", "ended with status 3: broken"),
+    ],
+)
+def test_profile_says_why_ncu_gave_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    script: str,
+    sentence: str,
+) -> None:
+    ncu = tmp_path / "ncu"
+    ncu.write_text(f"#!/bin/sh\n{script}\n")
+    ncu.chmod(0o755)
+    monkeypatch.setattr(profile.shutil, "which", lambda name: str(ncu))
+    assert profile.main(["--out", str(tmp_path / "profile.json")]) == 1
+    assert sentence in capsys.readouterr().out.splitlines()[-1]
+    assert not (tmp_path / "profile.json").exists()
+
+
+def test_profile_records_counters_beside_the_prediction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "page.csv").write_text(counters_page())
+    ncu = tmp_path / "ncu"
+    ncu.write_text(
+        f'#!/bin/sh\nif [ "$1" = --import ]; then cat {tmp_path}/page.csv; exit 0; fi\n'
+        'while [ "$1" != --export ]; do shift; done\ntouch "$2"\n'
+    )
+    ncu.chmod(0o755)
+    monkeypatch.setattr(profile.shutil, "which", lambda name: str(ncu))
+    monkeypatch.setattr(stamp, "make_stamp", lambda method, on_gpu: {"gpu": "G"})
+    out = tmp_path / "profile.json"
+    assert profile.main(["--tile", "scalar32", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["method"] for row in rows] == ["naive", "padded", "swizzled"]
+    assert [profile.agrees(row, "load") for row in rows] == [True, False, False]
+    assert "65,011,712 | 65,011,712" in capsys.readouterr().out
+
+
+def test_prediction_of_the_article_case() -> None:
+    conflicts = {
+        method: profile.prediction(method, "scalar32")["model_load_conflicts"]
+        for method in profile.METHODS
+    }
+    assert conflicts == {"naive": 65_011_712, "padded": 0, "swizzled": 0}
+
+
+def test_recorded_files_are_json_with_a_stamp() -> None:
+    for path in records.RESULTS.glob("*.json"):
+        assert json.loads(path.read_text())["stamp"]["gpu"]
+
+
+def test_readme_is_what_the_records_give() -> None:
+    if not report.README.exists():
+        pytest.skip("no README in this tree")
+    assert report.main(["--check"]) == 0

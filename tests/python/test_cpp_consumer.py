@@ -1,0 +1,70 @@
+"""Configures, builds and runs a C++ project against the installed package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import torch_swizzle
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "cmake"))
+
+from cuda_toolkit import cuda_environment, find_cuda_home  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    assert found is not None, f"{name} is not installed"
+    return found
+
+
+def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built programs."""
+    cuda_home = find_cuda_home(torch.version.cuda)
+    assert cuda_home is not None, "torch's CMake package needs nvcc"
+    environment = os.environ | cuda_environment(cuda_home)
+    build = tmp_path_factory.mktemp("cpp_consumer")
+    prefixes = f"{torch_swizzle.cmake_prefix_path};{torch.utils.cmake_prefix_path}"
+    run(
+        program("cmake"),
+        "-S",
+        ROOT / "tests" / "cpp_consumer",
+        "-B",
+        build,
+        f"-DCMAKE_PREFIX_PATH={prefixes}",
+        env=environment,
+    )
+    run(program("cmake"), "--build", build, "--parallel", "2", env=environment)
+    return build
+
+
+def test_public_function_serves_cpp_programs(programs: Path) -> None:
+    devices = ["cpu", "cuda:0"] if torch.cuda.is_available() else ["cpu"]
+    output = run(programs / "consumer")
+    assert output.splitlines() == [f"consumer: all checks hold on {device}" for device in devices]
+
+
+def test_library_is_kept_without_a_named_symbol(programs: Path) -> None:
+    assert "found and right" in run(programs / "dispatcher_only")
+
+
+def test_core_headers_stand_alone(programs: Path) -> None:
+    assert "core_only" in run(programs / "core_only")

@@ -1,0 +1,119 @@
+"""Small transposes that together launch every kernel, for compute-sanitizer.
+
+Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU.
+Exits 1 if a result is wrong, or if a tile policy served no case.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # a library built in the tree
+import torch_swizzle  # noqa: F401  (registers the operators)
+
+DTYPES = (torch.uint8, torch.float16, torch.float32, torch.float64, torch.complex128)
+METHODS = ("auto", "naive", "padded", "swizzled")
+INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
+
+# Around the edges of a 32 x 32 tile, several tiles each way, narrow sides, batches.
+SHAPES = (
+    (1, 1),
+    (31, 33),
+    (32, 32),
+    (65, 97),
+    (128, 96),
+    (272, 288),
+    (3, 300),
+    (300, 3),
+    (16, 130),
+    (2, 33, 31),
+    (3, 2, 32, 48),
+)
+
+
+def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
+    """Named inputs on `device`; only whole storages are copied there."""
+    for shape in SHAPES:
+        count = torch.Size(shape).numel()
+        yield f"{shape}", storage(count, dtype).to(device).view(shape)
+    base = storage(96 * 112, dtype).to(device)
+    rows = base.view(96, 112)
+    yield "pitched", rows[:, 16:96]
+    yield "odd pitch", base[: 95 * 111].view(95, 111)[:, :77]
+    yield "base one element in", base[1 : 1 + 64 * 80].view(64, 80)
+    yield "base three elements in, odd", base[3 : 3 + 65 * 81].view(65, 81)
+    yield "column-major", rows.t()
+    yield "every third column", rows[:, ::3]
+    yield "every second row", rows[::2]
+    yield "expanded rows", base[:80].expand(64, 80)
+    yield "expanded columns", base[:64].unsqueeze(1).expand(64, 80)
+
+
+def known_tiles() -> list[str]:
+    """Every tile policy, from the refusal of an unknown one, so that new ones are covered too."""
+    try:
+        torch.ops.swizzle._transpose_with(torch.zeros(2, 2), "auto", "?")
+    except ValueError as refusal:
+        listed = str(refusal).split("one of")[-1].split("got")[0]
+        return re.findall(r"'(\w+)'", listed)
+    raise RuntimeError("an unknown tile was accepted")
+
+
+def storage(count: int, dtype: torch.dtype) -> torch.Tensor:
+    """Random bits on the CPU."""
+    generator = torch.Generator().manual_seed(count)
+    size = (count * dtype.itemsize,)
+    return torch.randint(0, 256, size, dtype=torch.uint8, generator=generator).view(dtype)
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    integer = INTEGERS[a.element_size()]
+    return a.shape == b.shape and torch.equal(a.view(integer), b.view(integer))
+
+
+def main() -> int:
+    device = torch.device("cuda" if "--cpu" not in sys.argv[1:] else "cpu")
+    tiles = known_tiles()
+    served: Counter[tuple[str, int]] = Counter()
+    wrong: list[str] = []
+    for dtype in DTYPES:
+        for name, x in views(dtype, device):
+            expected = x.cpu().transpose(-2, -1).contiguous()
+            results: dict[str, torch.Tensor] = {}
+            for method in METHODS:
+                results[method] = torch.ops.swizzle.transpose(x, method=method)
+                for tile in tiles:
+                    try:
+                        y = torch.ops.swizzle._transpose_with(x, method, tile)
+                    except ValueError:  # not this layout or this input
+                        continue
+                    results[f"{method} {tile}"] = y
+                    served[tile, dtype.itemsize] += 1
+            wrong += [
+                f"{dtype} {name} {variant}"
+                for variant, y in results.items()
+                if not same_bits(y.cpu(), expected)
+            ]
+    if not tiles:
+        wrong.append("no tile is known")
+    for tile in tiles:
+        counts = ", ".join(
+            f"{dtype.itemsize} bytes {served[tile, dtype.itemsize]}" for dtype in DTYPES
+        )
+        print(f"{tile}: {counts}")
+        if not any(served[tile, dtype.itemsize] for dtype in DTYPES):
+            wrong.append(f"tile {tile} served no case")
+    for line in wrong:
+        print(f"wrong: {line}")
+    print(f"{sum(served.values())} forced cases, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

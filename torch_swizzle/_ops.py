@@ -1,0 +1,59 @@
+"""Typed functions over the operators of libtorch_swizzle."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Method = Literal["auto", "naive", "padded", "swizzled"]
+
+
+def transpose(
+    input: Tensor,
+    dim0: int = -2,
+    dim1: int = -1,
+    *,
+    method: Method = "auto",
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return a new, contiguous tensor with two dimensions of ``input`` exchanged.
+
+    Equal bit by bit to ``input.transpose(dim0, dim1).contiguous()``, at the speed of a copy, and
+    never an alias of ``input``. Differentiable; works under ``torch.compile``.
+
+    Args:
+        input: A dense tensor of any shape, strides and dtype whose elements have 1, 2, 4, 8 or 16
+            bytes, on a CUDA, CPU or meta device.
+        dim0: First dimension to exchange; negative values count from the end.
+        dim1: Second dimension to exchange.
+        method: ``"auto"`` takes the fastest kernel; ``"naive"``, ``"padded"`` and ``"swizzled"``
+            choose the layout of the tile in shared memory and nothing else. CPU tensors take
+            ATen's copy whatever the method.
+        out: Tensor to write to, of the dtype and device of ``input``; resized as torch's own
+            functions resize theirs.
+
+    Returns:
+        The transposed tensor, or ``out``.
+
+    Raises:
+        IndexError: A dimension is out of range.
+        ValueError: ``method`` is not one of the four names.
+        NotImplementedError: ``input`` is sparse, quantized, nested, MKLDNN or of a packed dtype.
+        RuntimeError: ``out`` has another dtype or device, overlaps ``input`` or takes part in
+            autograd.
+
+    Example:
+        >>> x = torch.arange(6).view(2, 3)
+        >>> torch_swizzle.transpose(x)
+        tensor([[0, 3],
+                [1, 4],
+                [2, 5]])
+    """
+    result: Tensor
+    if out is None:
+        result = torch.ops.swizzle.transpose.default(input, dim0, dim1, method=method)
+    else:
+        result = torch.ops.swizzle.transpose.out(input, dim0, dim1, method=method, out=out)
+    return result
