@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "interleave_program.hpp"
 #include "plan.hpp"
 #include "proof.hpp"
 #include "window_program.hpp"
@@ -42,15 +43,41 @@ auto dispatch_layout(Method layout, const Visitor& visitor) {
   }
 }
 
+/// The same for matrices of two to four rows or columns.
+template <int kElementBytes, class Visitor>
+auto dispatch_interleave(const Transposition& matrices, const Visitor& visitor) {
+  if (has_few_columns(matrices)) {
+    switch (matrices.cols) {
+      case 2:
+        return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 2, true>>{});
+      case 3:
+        return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 3, true>>{});
+      default:
+        return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 4, true>>{});
+    }
+  }
+  switch (matrices.rows) {
+    case 2:
+      return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 2, false>>{});
+    case 3:
+      return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 3, false>>{});
+    default:
+      return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 4, false>>{});
+  }
+}
+
 /// Calls visitor(program) with an object of the tile program's type and returns its result. `tile` is one that
 /// can_serve accepts for the problem.
 template <int kElementBytes, class Visitor>
-auto dispatch_program(Tile tile, Method layout, const Visitor& visitor) {
+auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, const Visitor& visitor) {
   switch (tile) {
     case Tile::kVector:
       return dispatch_layout<VectorPolicy<kElementBytes>>(layout, visitor);
     case Tile::kVector128:
       return dispatch_layout<Vector128Policy<kElementBytes>>(layout, visitor);
+    case Tile::kInterleave:
+      if constexpr (kElementBytes <= 8) return dispatch_interleave<kElementBytes>(matrices, visitor);
+      [[fallthrough]];  // not planned for 16-byte elements (can_serve)
     case Tile::kWindow:
       if constexpr (kElementBytes <= 8) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
       [[fallthrough]];  // not planned for 16-byte elements (can_serve)

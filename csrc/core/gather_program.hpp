@@ -4,22 +4,26 @@
 // that every store of a warp is one contiguous run. Reads are as good as the input's strides make them.
 #pragma once
 
+#include <limits>
+
 #include "problem.hpp"
 #include "register_transpose.hpp"
 
 namespace swizzle {
 
 /// A problem of fewer than 2^31 elements with addresses and divisions; passed to the kernel by value. Pitches in bytes.
+/// Offset is 32 bits wide where the farthest element allows it, as it mostly does.
+template <class Offset>
 struct GatherArguments {
   const unsigned char* src = nullptr;
   unsigned char* dst = nullptr;
   std::uint32_t count = 0;
   int rank = 0;
   FastDivision size[kMaxRank];
-  std::int64_t src_pitch[kMaxRank];
+  Offset src_pitch[kMaxRank];
 };
 
-template <int kElementBytes>
+template <int kElementBytes, class Offset>
 struct GatherProgram {
   using Element = Opaque<kElementBytes>;
   static constexpr int kThreads = 256;
@@ -31,44 +35,58 @@ struct GatherProgram {
     return ceil_div(problem.element_count(), kElementsPerBlock);
   }
 
-  static GatherArguments make_arguments(const Problem& problem, const void* src, void* dst) {
-    GatherArguments args;
+  /// Whether every offset of the problem fits.
+  static bool reaches(const Problem& problem) {
+    std::int64_t last = 0;
+    for (int i = 0; i < problem.rank; ++i) last += (problem.size[i] - 1) * problem.src_stride[i] * kElementBytes;
+    return last <= std::numeric_limits<Offset>::max();
+  }
+
+  static GatherArguments<Offset> make_arguments(const Problem& problem, const void* src, void* dst) {
+    GatherArguments<Offset> args;
     args.src = static_cast<const unsigned char*>(src);
     args.dst = static_cast<unsigned char*>(dst);
     args.count = static_cast<std::uint32_t>(problem.element_count());
     args.rank = problem.rank;
     for (int i = 0; i < problem.rank; ++i) {
       args.size[i] = FastDivision(static_cast<std::uint32_t>(problem.size[i]));
-      args.src_pitch[i] = problem.src_stride[i] * kElementBytes;
+      args.src_pitch[i] = static_cast<Offset>(problem.src_stride[i] * kElementBytes);
     }
     return args;
   }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void run(Memory& memory, const GatherArguments& args, std::uint32_t block, int thread) {
+  SWIZZLE_HOST_DEVICE static void run(Memory& memory, const GatherArguments<Offset>& args, std::uint32_t block,
+                                      int thread) {
     const std::uint32_t first = block * kElementsPerBlock + thread;
+    // Dimension by dimension for all elements at once: the divisors are fetched once, and the divisions overlap.
+    std::uint32_t index[kElementsPerThread];
+    Offset offset[kElementsPerThread];
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kElementsPerThread; ++k) {
+      index[k] = first + k * kThreads;
+      offset[k] = 0;
+    }
+    SWIZZLE_NO_UNROLL
+    for (int i = args.rank - 1; i > 0; --i) {
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kElementsPerThread; ++k) {
+        const std::uint32_t rest = args.size[i].quotient(index[k]);
+        offset[k] += static_cast<Offset>(args.size[i].remainder(index[k], rest)) * args.src_pitch[i];
+        index[k] = rest;
+      }
+    }
     Element value[kElementsPerThread];
     SWIZZLE_UNROLL
-    for (int i = 0; i < kElementsPerThread; ++i) {
-      const std::uint32_t index = first + i * kThreads;
-      if (index < args.count) value[i] = memory.template load_global<Element>(args.src + source_offset(args, index));
+    for (int k = 0; k < kElementsPerThread; ++k) {
+      offset[k] += static_cast<Offset>(index[k]) * args.src_pitch[0];
+      if (first + k * kThreads < args.count) value[k] = memory.template load_global<Element>(args.src + offset[k]);
     }
     SWIZZLE_UNROLL
-    for (int i = 0; i < kElementsPerThread; ++i) {
-      const std::uint32_t index = first + i * kThreads;
-      if (index < args.count) memory.store_global(args.dst + std::int64_t{index} * kElementBytes, value[i]);
+    for (int k = 0; k < kElementsPerThread; ++k) {
+      const std::uint32_t element = first + k * kThreads;
+      if (element < args.count) memory.store_global(args.dst + std::int64_t{element} * kElementBytes, value[k]);
     }
-  }
-
- private:
-  SWIZZLE_HOST_DEVICE static std::int64_t source_offset(const GatherArguments& args, std::uint32_t index) {
-    std::int64_t offset = 0;
-    for (int i = args.rank - 1; i > 0; --i) {
-      const std::uint32_t rest = args.size[i].quotient(index);
-      offset += args.size[i].remainder(index, rest) * args.src_pitch[i];
-      index = rest;
-    }
-    return offset + index * args.src_pitch[0];
   }
 };
 
@@ -98,6 +116,21 @@ auto for_each_piece(Problem problem, std::int64_t limit, const Launch& launch, s
   half.size[0] = problem.size[0] - first_size;
   return for_each_piece(half, limit, launch, src_offset + first_size * problem.src_stride[0] * problem.element_bytes,
                         dst_offset + first_size * slice_elements * problem.element_bytes);
+}
+
+/// Calls `run(program, arguments, blocks)` for each piece of a problem, with the program that its offsets ask for.
+template <int kElementBytes, class Run>
+auto dispatch_gather(const Problem& problem, const void* src, void* dst, const Run& run) {
+  using Narrow = GatherProgram<kElementBytes, std::int32_t>;
+  using Wide = GatherProgram<kElementBytes, std::int64_t>;
+  const auto launch = [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
+    const void* from = static_cast<const unsigned char*>(src) + src_offset;
+    void* to = static_cast<unsigned char*>(dst) + dst_offset;
+    const auto blocks = static_cast<std::uint32_t>(Narrow::block_count(piece));
+    return Narrow::reaches(piece) ? run(Narrow{}, Narrow::make_arguments(piece, from, to), blocks)
+                                  : run(Wide{}, Wide::make_arguments(piece, from, to), blocks);
+  };
+  return for_each_piece(problem, Narrow::kMaxElements, launch);
 }
 
 }  // namespace swizzle

@@ -189,19 +189,14 @@ std::vector<TracedRequest> trace_full_tile() {
 /// Runs the gather program over a whole problem of rank 1 or more.
 template <int kElementBytes>
 void run_gather_program(const Problem& problem, const void* src, void* dst, HostMemory& memory) {
-  using Program = GatherProgram<kElementBytes>;
-  for_each_piece(
-      problem, Program::kMaxElements, [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
-        const GatherArguments args = Program::make_arguments(piece, static_cast<const unsigned char*>(src) + src_offset,
-                                                             static_cast<unsigned char*>(dst) + dst_offset);
-        const std::int64_t blocks = Program::block_count(piece);
-        for (std::int64_t block = 0; block < blocks; ++block) {
-          memory.enter_block(static_cast<std::uint32_t>(block), 0);
-          for (int thread = 0; thread < Program::kThreads; ++thread)
-            Program::run(memory, args, static_cast<std::uint32_t>(block), thread);
-        }
-        return 0;
-      });
+  dispatch_gather<kElementBytes>(problem, src, dst, [&](auto program, const auto& args, std::uint32_t blocks) {
+    using Program = decltype(program);
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+      memory.enter_block(block, 0);
+      for (int thread = 0; thread < Program::kThreads; ++thread) Program::run(memory, args, block, thread);
+    }
+    return 0;
+  });
 }
 
 /// Runs what launch_transpose would launch. `src` and `dst` are those that the plan was made for.
@@ -216,7 +211,7 @@ inline void run_plan(const Plan& plan, const Problem& problem, const void* src, 
     if (plan.route == Route::kGather) {
       run_gather_program<kElementBytes>(problem, src, dst, memory);
     } else {
-      dispatch_program<kElementBytes>(plan.tile, plan.layout, [&](auto program) {
+      dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
         run_tile_program<decltype(program)>(plan.matrices, src, dst, memory);
       });
     }

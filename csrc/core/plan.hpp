@@ -18,8 +18,9 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 ///               any pitch and address.
 /// - kVector:    16 bytes a lane on both global sides, 256-byte edges.
 /// - kVector128: the same with 128-byte edges.
+/// - kInterleave: two to four rows or columns, permuted in registers, whole 16-byte chunks on both sides.
 /// - kDirect:    no tile: element by element, in output order.
-enum class Tile { kScalar32, kVector, kVector128, kWindow, kDirect };
+enum class Tile { kScalar32, kVector, kVector128, kWindow, kInterleave, kDirect };
 
 struct MethodName {
   Method method;
@@ -32,11 +33,9 @@ struct TileName {
 
 inline constexpr MethodName kMethodNames[] = {
     {Method::kAuto, "auto"}, {Method::kNaive, "naive"}, {Method::kPadded, "padded"}, {Method::kSwizzled, "swizzled"}};
-inline constexpr TileName kTileNames[] = {{Tile::kScalar32, "scalar32"},
-                                          {Tile::kVector, "vector"},
-                                          {Tile::kVector128, "vector128"},
-                                          {Tile::kWindow, "window"},
-                                          {Tile::kDirect, "direct"}};
+inline constexpr TileName kTileNames[] = {{Tile::kScalar32, "scalar32"},     {Tile::kVector, "vector"},
+                                          {Tile::kVector128, "vector128"},   {Tile::kWindow, "window"},
+                                          {Tile::kInterleave, "interleave"}, {Tile::kDirect, "direct"}};
 
 /// Sets `method` to the method of that name; false for an unknown name. parse_tile does the same for tiles.
 constexpr bool parse_method(std::string_view name, Method& method) {
@@ -71,7 +70,9 @@ constexpr std::string_view name_of(Tile tile) {
 }
 
 /// Whether a tile leaves the layout in shared memory open, so that a method other than auto means something.
-constexpr bool has_layout(Tile tile) { return tile != Tile::kWindow && tile != Tile::kDirect; }
+constexpr bool has_layout(Tile tile) {
+  return tile == Tile::kScalar32 || tile == Tile::kVector || tile == Tile::kVector128;
+}
 
 /// What the choice depends on besides the problem.
 struct DeviceTraits {
@@ -100,6 +101,33 @@ inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_addre
   return result;
 }
 
+/// Which of the two sides an interleave works along.
+inline bool has_few_columns(const Transposition& matrices) { return matrices.cols <= matrices.rows; }
+
+/// Whether whole chunks can be interleaved: one side of two to four that is packed on one side of the transpose,
+/// everything else in multiples of 16 bytes, and at least a block's worth of it in each matrix.
+inline bool interleave_fits(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  constexpr std::int64_t kMinBytes = 2048;
+  const bool is_tall = has_few_columns(matrices);
+  const std::int64_t side = is_tall ? matrices.cols : matrices.rows;
+  const std::int64_t length = is_tall ? matrices.rows : matrices.cols;
+  const std::int64_t packed_stride = is_tall ? matrices.src_row_stride : matrices.dst_col_stride;
+  const std::int64_t chunk = 16 / matrices.element_bytes;
+  bool result = matrices.element_bytes <= 8 && side >= 2 && side <= 4 && length * matrices.element_bytes >= kMinBytes;
+  result =
+      result && matrices.src_col_stride == 1 && packed_stride == side && src_address % 16 == 0 && dst_address % 16 == 0;
+  result = result && length % chunk == 0 && (is_tall ? matrices.dst_col_stride : matrices.src_row_stride) % chunk == 0;
+  for (int i = 0; i < matrices.outer_rank; ++i) {
+    result = result && matrices.outer_src_stride[i] % chunk == 0 && matrices.outer_dst_stride[i] % chunk == 0;
+  }
+  return result;
+}
+
+/// Whether rows can be fetched as windows: contiguous ones. (16-byte elements are chunks themselves.)
+inline bool windows_fit(const Transposition& matrices) {
+  return matrices.src_col_stride == 1 && matrices.element_bytes <= 8;
+}
+
 /// Tiles of a given edge (bytes, both ways) that the matrices fall into.
 inline std::int64_t count_tiles(const Transposition& matrices, std::int64_t edge_bytes) {
   const std::int64_t edge = edge_bytes / matrices.element_bytes;
@@ -114,7 +142,9 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
     case Tile::kScalar32:
       return true;
     case Tile::kWindow:
-      return matrices.src_col_stride == 1 && matrices.element_bytes <= 8;
+      return windows_fit(matrices);
+    case Tile::kInterleave:
+      return interleave_fits(matrices, src_address, dst_address);
     case Tile::kDirect:
       return false;
     default:
@@ -125,18 +155,41 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
 /// The tile for a transposition when a layout was named: chunks where they fit, one element a lane elsewhere. 128-byte
 /// edges win while 256-byte ones make fewer than 1.5 tiles an SM (H200, 2026-11-29: bytes 3072^2, 144 tiles, 0.96
 /// against 0.94 of a copy; bytes 4096^2, 256 tiles, 1.02 against 1.03; halves 1536^2 0.98 against 0.91, 2048^2 0.97
-/// against 0.98).
+/// against 0.98), where matrices fit into one (halves (65536, 16, 16) 0.40 against 0.21, words 0.79 against 0.49), and
+/// on the narrowest sides of small elements (halves (8, 3276800) 0.67 against 0.46).
 inline Tile select_shared_tile(const Transposition& matrices, bool chunks_fit, const DeviceTraits& device) {
   if (!chunks_fit) return Tile::kScalar32;
-  return 2 * count_tiles(matrices, 256) >= 3 * device.multiprocessors ? Tile::kVector : Tile::kVector128;
+  const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * matrices.element_bytes;
+  const std::int64_t longer_bytes = max_of(matrices.rows, matrices.cols) * matrices.element_bytes;
+  const bool is_narrow = longer_bytes <= 128 || (matrices.element_bytes <= 2 && shorter_bytes <= 32);
+  const bool leaves_idle_sms = 2 * count_tiles(matrices, 256) < 3 * device.multiprocessors;
+  return is_narrow || leaves_idle_sms ? Tile::kVector128 : Tile::kVector;
 }
 
-/// The tile that is fastest for a transposition.
-inline Tile select_tile(const Transposition& matrices, bool chunks_fit, const DeviceTraits& device) {
-  if (chunks_fit) return select_shared_tile(matrices, chunks_fit, device);
-  if (min_of(matrices.rows, matrices.cols) < 8) return Tile::kDirect;
-  if (matrices.src_col_stride == 1 && matrices.element_bytes <= 8) return Tile::kWindow;
-  return Tile::kScalar32;
+/// Whether windows beat one element a lane: not on small problems, and not where a tile of 128 output elements by 256
+/// or 512 bytes would be mostly empty. Share of a copy on an H200, 2026-11-29, window against scalar32: 8191 x 8193 of
+/// 1 / 2 / 4 / 8 bytes 0.87 / 0.94 / 0.95 / 0.96 against 0.47 / 0.66 / 0.61 / 0.80; 2001 x 1999 0.94 / 0.99 / 1.01 /
+/// 0.91 against 0.91 / 0.92 / 0.95 / 0.94; 301 x 299 0.60 / 0.58 / 0.63 / 0.67 against 0.97 / 0.94 / 0.89 / 0.92; 50
+/// MiB with 49 columns 0.59 / 0.72 / 0.96 / 0.97 against 0.45 / 0.64 / 0.82 / 0.94, with 49 rows 0.14 / 0.43 / 0.82 /
+/// 0.91 against 0.43 / 0.67 / 0.72 / 0.80; (20000, 49, 49) 0.16 / 0.21 / 0.43 / 0.73 against 0.31 / 0.49 / 0.72 / 0.74.
+inline bool windows_pay(const Transposition& matrices) {
+  constexpr std::int64_t kMinBytes = std::int64_t{6} << 20;
+  if (!windows_fit(matrices) || matrices.byte_count() < kMinBytes) return false;
+  if (matrices.element_bytes <= 2) return matrices.rows >= 128 && matrices.cols >= 40;
+  const std::int64_t tile_cols = 512 / matrices.element_bytes;
+  return 10 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) >= 3 * 128 * tile_cols;
+}
+
+/// The tile that is fastest for a transposition. The direct kernel takes the narrowest sides (50 MiB, H200, 2026-11-29:
+/// 8-byte (2, 3276800) 0.96 against 0.33 of a copy with the vector tile, (3276800, 2) 0.71 against 0.40; halves (12,
+/// 2184528) 0.54 against 0.37 with scalar32, (2184528, 12) 0.21 against 0.39).
+inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
+                        const DeviceTraits& device) {
+  if (interleave_fits(matrices, src_address, dst_address)) return Tile::kInterleave;
+  const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
+  if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
+  if (!chunks_fit && windows_pay(matrices)) return Tile::kWindow;
+  return select_shared_tile(matrices, chunks_fit, device);
 }
 
 /// Plans a canonical problem. Pure: depends on nothing but its arguments.
@@ -150,11 +203,10 @@ inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::ui
   }
   plan.route = Route::kGather;
   if (!find_transposition(problem, plan.matrices)) return plan;
-  const bool chunks_fit = allows_chunks(plan.matrices, src_address, dst_address);
   if (method == Method::kAuto) {
-    plan.tile = select_tile(plan.matrices, chunks_fit, device);
+    plan.tile = select_tile(plan.matrices, src_address, dst_address, device);
   } else {
-    plan.tile = select_shared_tile(plan.matrices, chunks_fit, device);
+    plan.tile = select_shared_tile(plan.matrices, allows_chunks(plan.matrices, src_address, dst_address), device);
     plan.layout = method;
   }
   if (can_serve(plan.tile, plan.matrices, src_address, dst_address)) {

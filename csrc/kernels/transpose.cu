@@ -19,13 +19,13 @@ __global__ void __launch_bounds__(Program::kThreads) tile_kernel(const __grid_co
   __builtin_assume(threadIdx.x < Program::kThreads);
   const auto tile = Program::locate(args, blockIdx.x);
   Program::load(memory, args, tile, static_cast<int>(threadIdx.x));
-  __syncthreads();
+  if constexpr (Program::kSharedBytes > 0) __syncthreads();
   Program::store(memory, args, tile, static_cast<int>(threadIdx.x));
 }
 
 /// A thread moves elements one by one, in output order (core/gather_program.hpp).
-template <class Program>
-__global__ void __launch_bounds__(Program::kThreads) direct_kernel(const __grid_constant__ GatherArguments args) {
+template <class Program, class Arguments>
+__global__ void __launch_bounds__(Program::kThreads) direct_kernel(const __grid_constant__ Arguments args) {
   DeviceGlobalMemory memory;
   Program::run(memory, args, blockIdx.x, static_cast<int>(threadIdx.x));
 }
@@ -77,16 +77,12 @@ cudaError_t launch_tile(const Transposition& matrices, const void* src, void* ds
   }
 }
 
-template <class Program>
+template <int kElementBytes>
 cudaError_t launch_gather(const Problem& problem, const void* src, void* dst, cudaStream_t stream) {
-  return for_each_piece(
-      problem, Program::kMaxElements, [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
-        const auto blocks = static_cast<unsigned>(Program::block_count(piece));
-        const GatherArguments args = Program::make_arguments(piece, static_cast<const unsigned char*>(src) + src_offset,
-                                                             static_cast<unsigned char*>(dst) + dst_offset);
-        direct_kernel<Program><<<blocks, Program::kThreads, 0, stream>>>(args);
-        return cudaGetLastError();
-      });
+  return dispatch_gather<kElementBytes>(problem, src, dst, [&](auto program, const auto& args, std::uint32_t blocks) {
+    direct_kernel<decltype(program)><<<blocks, program.kThreads, 0, stream>>>(args);
+    return cudaGetLastError();
+  });
 }
 
 }  // namespace
@@ -100,8 +96,8 @@ cudaError_t launch_transpose(const Plan& plan, const Problem& problem, const voi
   }
   return dispatch_element_bytes(problem.element_bytes, [&](auto bytes) {
     constexpr int kElementBytes = decltype(bytes)::value;
-    if (plan.route == Route::kGather) return launch_gather<GatherProgram<kElementBytes>>(problem, src, dst, stream);
-    return dispatch_program<kElementBytes>(plan.tile, plan.layout, [&](auto program) {
+    if (plan.route == Route::kGather) return launch_gather<kElementBytes>(problem, src, dst, stream);
+    return dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
       return launch_tile<decltype(program)>(plan.matrices, src, dst, stream);
     });
   });

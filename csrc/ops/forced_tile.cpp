@@ -15,6 +15,9 @@ std::string_view requirement_of(Tile tile) {
   switch (tile) {
     case Tile::kScalar32:
       return "aligned elements, denser along the last dimension than along the one before";
+    case Tile::kInterleave:
+      return "two to four rows or columns of at most 8 bytes an element, the other side, base and pitches in multiples "
+             "of 16 bytes";
     case Tile::kWindow:
       return "contiguous rows of aligned elements of up to 8 bytes";
     default:
@@ -84,7 +87,7 @@ at::Tensor tile_wavefronts(std::string_view method, std::string_view tile, std::
       kName, ": expected element_bytes to be 1, 2, 4, 8 or 16, got ", element_bytes);
   std::vector<TracedRequest> trace;
   dispatch_element_bytes(static_cast<int>(element_bytes), [&](auto bytes) {
-    dispatch_program<decltype(bytes)::value>(tile_kind, layout, [&](auto program) {
+    dispatch_program<decltype(bytes)::value>(tile_kind, layout, Transposition{}, [&](auto program) {
       using Program = decltype(program);
       trace = trace_full_tile<Program>();
     });

@@ -112,6 +112,35 @@ TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
 TEST(Plan, LeavesNarrowSidesToTheDirectKernel) {
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 8388609, 3, 3))).route, Route::kGather);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 3, 8388609, 8388609))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(16, 2, 3276800, 3276800))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(16, 3276800, 2, 2))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(8, 2, 2, 2, 99999))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(8, 3276800, 6, 6))).tile, Tile::kVector);
+}
+
+TEST(Plan, LeavesSmallAndMostlyEmptyWindowsToSingleElements) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches) {
+    return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
+  };
+  EXPECT_EQ(tile_of(4, 8191, 8193, 1), Tile::kWindow);
+  EXPECT_EQ(tile_of(4, 257, 255, 1), Tile::kScalar32);
+  EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kScalar32);
+  EXPECT_EQ(tile_of(4, 267489, 49, 1), Tile::kWindow);
+  EXPECT_EQ(tile_of(1, 49, 1069969, 1), Tile::kScalar32);
+  EXPECT_EQ(tile_of(1, 1069969, 49, 1), Tile::kWindow);
+}
+
+TEST(Plan, InterleavesTwoToFourRowsOrColumns) {
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 3, 16))).tile, Tile::kInterleave);
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 3, 2073600, 2073600, 16))).tile, Tile::kInterleave);
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073601, 3, 3))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 4))).route, Route::kGather);
+}
+
+TEST(Plan, TakesSmallTilesForSmallMatrices) {
+  EXPECT_EQ(plan_of(canonical(matrix_view(2, 16, 16, 16, 65536))).tile, Tile::kVector128);
+  EXPECT_EQ(plan_of(canonical(matrix_view(16, 16, 16, 16, 65536))).tile, Tile::kVector);
+  EXPECT_EQ(plan_of(canonical(matrix_view(2, 8, 3276800, 3276800))).tile, Tile::kVector128);
 }
 
 TEST(Plan, ANamedMethodChangesTheLayoutAlone) {
