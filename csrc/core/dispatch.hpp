@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "flat_program.hpp"
 #include "interleave_program.hpp"
 #include "plan.hpp"
 #include "proof.hpp"
@@ -43,7 +44,20 @@ auto dispatch_layout(Method layout, const Visitor& visitor) {
   }
 }
 
-/// The same for matrices of two to four rows or columns.
+/// The same for a tile that has a layout (has_layout).
+template <int kElementBytes, class Visitor>
+auto dispatch_tile_program(Tile tile, Method layout, const Visitor& visitor) {
+  switch (tile) {
+    case Tile::kVector:
+      return dispatch_layout<VectorPolicy<kElementBytes>>(layout, visitor);
+    case Tile::kVector128:
+      return dispatch_layout<Vector128Policy<kElementBytes>>(layout, visitor);
+    default:
+      return dispatch_layout<Scalar32Policy<kElementBytes>>(layout, visitor);
+  }
+}
+
+/// The same for the interleave programs, of matrices with two to four rows or columns.
 template <int kElementBytes, class Visitor>
 auto dispatch_interleave(const Transposition& matrices, const Visitor& visitor) {
   if (has_few_columns(matrices)) {
@@ -66,24 +80,29 @@ auto dispatch_interleave(const Transposition& matrices, const Visitor& visitor) 
   }
 }
 
-/// Calls visitor(program) with an object of the tile program's type and returns its result. `tile` is one that
-/// can_serve accepts for the problem.
+/// The same for the flat programs.
+template <int kElementBytes, class Visitor>
+auto dispatch_flat(const Transposition& matrices, const Visitor& visitor) {
+  switch (find_flat_shape(matrices).run) {
+    case FlatRun::kRows:
+      return visitor(FlatProgram<kElementBytes, FlatRun::kRows>{});
+    case FlatRun::kColumns:
+      return visitor(FlatProgram<kElementBytes, FlatRun::kColumns>{});
+    default:
+      return visitor(FlatProgram<kElementBytes, FlatRun::kMatrices>{});
+  }
+}
+
+/// Calls visitor(program) with an object of the planned program's type and returns its result. `tile` is one that
+/// can_serve accepts for the matrices.
 template <int kElementBytes, class Visitor>
 auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, const Visitor& visitor) {
-  switch (tile) {
-    case Tile::kVector:
-      return dispatch_layout<VectorPolicy<kElementBytes>>(layout, visitor);
-    case Tile::kVector128:
-      return dispatch_layout<Vector128Policy<kElementBytes>>(layout, visitor);
-    case Tile::kInterleave:
-      if constexpr (kElementBytes <= 8) return dispatch_interleave<kElementBytes>(matrices, visitor);
-      [[fallthrough]];  // not planned for 16-byte elements (can_serve)
-    case Tile::kWindow:
-      if constexpr (kElementBytes <= 8) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
-      [[fallthrough]];  // not planned for 16-byte elements (can_serve)
-    default:
-      return dispatch_layout<Scalar32Policy<kElementBytes>>(layout, visitor);
+  if (tile == Tile::kFlat) return dispatch_flat<kElementBytes>(matrices, visitor);
+  if constexpr (kElementBytes <= 8) {
+    if (tile == Tile::kInterleave) return dispatch_interleave<kElementBytes>(matrices, visitor);
+    if (tile == Tile::kWindow) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
   }
+  return dispatch_tile_program<kElementBytes>(tile, layout, visitor);
 }
 
 }  // namespace swizzle

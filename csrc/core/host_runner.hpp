@@ -147,8 +147,8 @@ class HostMemory {
 /// Runs a tile program over a whole problem.
 template <class Program>
 void run_tile_program(const Transposition& problem, const void* src, void* dst, HostMemory& memory) {
-  const TileArguments args = make_arguments<Program>(problem, src, dst);
-  const std::int64_t blocks = block_count<Program>(problem);
+  const auto args = Program::make_arguments(problem, src, dst);
+  const std::int64_t blocks = Program::block_count(problem);
   for (std::int64_t block = 0; block < blocks; ++block) {
     const auto tile = Program::locate(args, static_cast<std::uint32_t>(block));
     memory.enter_block(static_cast<std::uint32_t>(block), Program::kSharedBytes);

@@ -21,7 +21,7 @@ struct InterleavePolicy {
 };
 
 template <class Policy_>
-struct InterleaveProgram {
+struct InterleaveProgram : TiledProgram<InterleaveProgram<Policy_>> {
   using Policy = Policy_;
   using Chunk = Opaque<16>;
 
@@ -74,7 +74,7 @@ struct InterleaveProgram {
       Opaque<kElementBytes> element_of_chunk[kChunkElements];
       SWIZZLE_UNROLL
       for (int k = 0; k < kChunkElements; ++k) element_of_chunk[k] = source_of(in, i, k);
-      memory.store_global(dst + i * dst_pitch, pack_rotated<kElementBytes>(element_of_chunk, 0));
+      memory.store_global(dst + i * dst_pitch, pack<kElementBytes>(element_of_chunk));
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "flat_program.hpp"
 #include "policy.hpp"
 #include "transposition.hpp"
 
@@ -19,8 +20,9 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 /// - kVector:    16 bytes a lane on both global sides, 256-byte edges.
 /// - kVector128: the same with 128-byte edges.
 /// - kInterleave: two to four rows or columns, permuted in registers, whole 16-byte chunks on both sides.
+/// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
 /// - kDirect:    no tile: element by element, in output order.
-enum class Tile { kScalar32, kVector, kVector128, kWindow, kInterleave, kDirect };
+enum class Tile { kScalar32, kVector, kVector128, kWindow, kInterleave, kFlat, kDirect };
 
 struct MethodName {
   Method method;
@@ -35,7 +37,8 @@ inline constexpr MethodName kMethodNames[] = {
     {Method::kAuto, "auto"}, {Method::kNaive, "naive"}, {Method::kPadded, "padded"}, {Method::kSwizzled, "swizzled"}};
 inline constexpr TileName kTileNames[] = {{Tile::kScalar32, "scalar32"},     {Tile::kVector, "vector"},
                                           {Tile::kVector128, "vector128"},   {Tile::kWindow, "window"},
-                                          {Tile::kInterleave, "interleave"}, {Tile::kDirect, "direct"}};
+                                          {Tile::kInterleave, "interleave"}, {Tile::kFlat, "flat"},
+                                          {Tile::kDirect, "direct"}};
 
 /// Sets `method` to the method of that name; false for an unknown name. parse_tile does the same for tiles.
 constexpr bool parse_method(std::string_view name, Method& method) {
@@ -145,6 +148,8 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
       return windows_fit(matrices);
     case Tile::kInterleave:
       return interleave_fits(matrices, src_address, dst_address);
+    case Tile::kFlat:
+      return src_address % 16 == 0 && dst_address % 16 == 0 && find_flat_shape(matrices).rows > 0;
     case Tile::kDirect:
       return false;
     default:

@@ -106,46 +106,59 @@ SWIZZLE_HOST_DEVICE inline std::uint32_t funnel_shift_right(std::uint32_t low, s
 #endif
 }
 
-/// A chunk whose element k is element (first + k) mod n of the n = 16 / kElementBytes given ones: they are packed in
-/// the order in which they come (one permute a halfword, three a word of bytes) and the chunk is rotated as a whole, by
-/// words in two conditional steps and by bits in one funnel shift a word.
+/// A chunk of the given elements, in their order: one permute a word of halves, three a word of bytes.
 template <int kElementBytes>
-SWIZZLE_HOST_DEVICE inline Opaque<16> pack_rotated(const Opaque<kElementBytes> (&element)[16 / kElementBytes],
-                                                   int first) {
-  std::uint32_t word[4];
-  SWIZZLE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    if constexpr (kElementBytes == 1) {
-      const std::uint32_t low = byte_permute(element[4 * i].value, element[4 * i + 1].value, 0x0040);
-      const std::uint32_t high = byte_permute(element[4 * i + 2].value, element[4 * i + 3].value, 0x0040);
-      word[i] = byte_permute(low, high, 0x5410);
-    } else if constexpr (kElementBytes == 2) {
-      word[i] = byte_permute(element[2 * i].value, element[2 * i + 1].value, 0x5410);
-    } else if constexpr (kElementBytes == 4) {
-      word[i] = element[i].value;
-    } else {
-      word[i] = element[i / 2].word[i % 2];
+SWIZZLE_HOST_DEVICE inline Opaque<16> pack(const Opaque<kElementBytes> (&element)[16 / kElementBytes]) {
+  if constexpr (kElementBytes == 16) {
+    return element[0];
+  } else {
+    Opaque<16> chunk;
+    SWIZZLE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kElementBytes == 1) {
+        const std::uint32_t low = byte_permute(element[4 * i].value, element[4 * i + 1].value, 0x0040);
+        const std::uint32_t high = byte_permute(element[4 * i + 2].value, element[4 * i + 3].value, 0x0040);
+        chunk.word[i] = byte_permute(low, high, 0x5410);
+      } else if constexpr (kElementBytes == 2) {
+        chunk.word[i] = byte_permute(element[2 * i].value, element[2 * i + 1].value, 0x5410);
+      } else if constexpr (kElementBytes == 4) {
+        chunk.word[i] = element[i].value;
+      } else {
+        chunk.word[i] = element[i / 2].word[i % 2];
+      }
     }
+    return chunk;
   }
+}
+
+/// A chunk whose element k is element (first + k) mod n of the given one, n = 16 / kElementBytes: words in two
+/// conditional steps, bits in one funnel shift a word.
+template <int kElementBytes>
+SWIZZLE_HOST_DEVICE inline Opaque<16> rotate(const Opaque<16>& chunk, int first) {
   const int bytes = first * kElementBytes;
-  std::uint32_t even[4];
+  Opaque<16> by_pairs;
   SWIZZLE_UNROLL
-  for (int i = 0; i < 4; ++i) even[i] = (bytes & 8) != 0 ? word[(i + 2) % 4] : word[i];
+  for (int i = 0; i < 4; ++i) by_pairs.word[i] = (bytes & 8) != 0 ? chunk.word[(i + 2) % 4] : chunk.word[i];
+  if constexpr (kElementBytes >= 8) return by_pairs;
+  Opaque<16> by_words;
   SWIZZLE_UNROLL
-  for (int i = 0; i < 4; ++i) word[i] = kElementBytes < 8 && (bytes & 4) != 0 ? even[(i + 1) % 4] : even[i];
-  Opaque<16> result;
+  for (int i = 0; i < 4; ++i) by_words.word[i] = (bytes & 4) != 0 ? by_pairs.word[(i + 1) % 4] : by_pairs.word[i];
+  if constexpr (kElementBytes >= 4) return by_words;
+  Opaque<16> by_bits;
   SWIZZLE_UNROLL
   for (int i = 0; i < 4; ++i) {
-    result.word[i] = kElementBytes < 4 ? funnel_shift_right(word[i], word[(i + 1) % 4], bytes % 4 * 8) : word[i];
+    by_bits.word[i] = funnel_shift_right(by_words.word[i], by_words.word[(i + 1) % 4], bytes % 4 * 8);
   }
-  return result;
+  return by_bits;
 }
 
 /// Element k of a chunk.
 template <int kElementBytes>
 SWIZZLE_HOST_DEVICE inline Opaque<kElementBytes> element_of(const Opaque<16>& chunk, int k) {
   const int byte = k * kElementBytes;
-  if constexpr (kElementBytes == 8) {
+  if constexpr (kElementBytes == 16) {
+    return chunk;
+  } else if constexpr (kElementBytes == 8) {
     return {{chunk.word[2 * k], chunk.word[2 * k + 1]}};
   } else {
     using Value = decltype(Opaque<kElementBytes>::value);

@@ -34,14 +34,9 @@ struct TilePosition {
   unsigned char* dst = nullptr;
 };
 
-/// Blocks of a tiled program's launch; the caller checks that it is in 1 .. 2^31 - 1.
-template <class Program>
-std::int64_t block_count(const Transposition& problem) {
-  return Program::row_tiles(problem) * Program::col_tiles(problem) * problem.outer_count();
-}
-
-template <class Program>
-TileArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
+/// Arguments for `row_tiles` x `col_tiles` tiles a matrix; their number times the matrices is below 2^31.
+inline TileArguments make_tile_arguments(const Transposition& problem, const void* src, void* dst,
+                                         std::int64_t row_tiles, std::int64_t col_tiles) {
   const std::int64_t bytes = problem.element_bytes;
   TileArguments args;
   args.src = static_cast<const unsigned char*>(src);
@@ -51,8 +46,8 @@ TileArguments make_arguments(const Transposition& problem, const void* src, void
   args.src_row_pitch = problem.src_row_stride * bytes;
   args.src_col_pitch = problem.src_col_stride * bytes;
   args.dst_col_pitch = problem.dst_col_stride * bytes;
-  args.row_tiles = FastDivision(static_cast<std::uint32_t>(Program::row_tiles(problem)));
-  args.col_tiles = FastDivision(static_cast<std::uint32_t>(Program::col_tiles(problem)));
+  args.row_tiles = FastDivision(static_cast<std::uint32_t>(row_tiles));
+  args.col_tiles = FastDivision(static_cast<std::uint32_t>(col_tiles));
   args.outer_rank = problem.outer_rank;
   std::int64_t last = (problem.rows - 1) * args.src_row_pitch + (problem.cols - 1) * args.src_col_pitch;
   for (int i = 0; i < problem.outer_rank; ++i) {
@@ -64,6 +59,20 @@ TileArguments make_arguments(const Transposition& problem, const void* src, void
   args.src_end = args.src + last + bytes;
   return args;
 }
+
+/// Base of the programs whose tiles are fixed at compile time: row_tiles(problem) x col_tiles(problem) a matrix.
+template <class Program>
+struct TiledProgram {
+  using Arguments = TileArguments;
+
+  /// Blocks of the launch; the caller checks that it is in 1 .. 2^31 - 1.
+  static std::int64_t block_count(const Transposition& problem) {
+    return Program::row_tiles(problem) * Program::col_tiles(problem) * problem.outer_count();
+  }
+  static TileArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
+    return make_tile_arguments(problem, src, dst, Program::row_tiles(problem), Program::col_tiles(problem));
+  }
+};
 
 /// Blocks walk down the input rows first: consecutive blocks then write one contiguous run of output rows (float32
 /// 8192 x 8192, H200, 2026-11-29: 0.956 of a copy walking along the rows, 0.976 walking down).

@@ -26,7 +26,7 @@ struct TileOrigin {
 };
 
 template <class Policy_, class Layout_>
-struct TileProgram {
+struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_>> {
   using Policy = Policy_;
   using Layout = Layout_;
   using Chunk = Opaque<Policy::kChunkBytes>;

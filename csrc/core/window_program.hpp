@@ -34,7 +34,7 @@ struct WindowTile {
 };
 
 template <class Policy_>
-struct WindowProgram {
+struct WindowProgram : TiledProgram<WindowProgram<Policy_>> {
   using Policy = Policy_;
   using Element = Opaque<Policy::kElementBytes>;
 
@@ -167,7 +167,7 @@ struct WindowProgram {
       for (int residue = 0; residue < kChunkElements; ++residue) {
         element[residue] = memory.template load_shared<Element>(i * kChunkElements + residue, offset[residue] + i * 32);
       }
-      const Opaque<16> value = pack_rotated<kElementBytes>(element, first);
+      const Opaque<16> value = rotate<kElementBytes>(pack<kElementBytes>(element), first);
       if (is_whole) {
         memory.store_global(dst, value);
       } else {

@@ -11,7 +11,8 @@ namespace swizzle {
 
 /// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store.
 template <class Program, bool kKeepsInput>
-__global__ void __launch_bounds__(Program::kThreads) tile_kernel(const __grid_constant__ TileArguments args) {
+__global__ void __launch_bounds__(Program::kThreads)
+    tile_kernel(const __grid_constant__ typename Program::Arguments args) {
   extern __shared__ __align__(128) unsigned char shared[];
   DeviceMemory<kKeepsInput> memory(shared);
   // Lets the compiler split row numbers into a thread's bits and a step's bits (58 of 373 instructions of a scalar32
@@ -57,8 +58,8 @@ template <class Program, bool kKeepsInput>
 cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
   const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
   if (status != cudaSuccess) return status;
-  const auto blocks = static_cast<unsigned>(block_count<Program>(matrices));
-  const TileArguments args = make_arguments<Program>(matrices, src, dst);
+  const auto blocks = static_cast<unsigned>(Program::block_count(matrices));
+  const typename Program::Arguments args = Program::make_arguments(matrices, src, dst);
   tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::kSharedBytes, stream>>>(args);
   return cudaGetLastError();
 }

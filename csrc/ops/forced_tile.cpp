@@ -18,6 +18,8 @@ std::string_view requirement_of(Tile tile) {
     case Tile::kInterleave:
       return "two to four rows or columns of at most 8 bytes an element, the other side, base and pitches in multiples "
              "of 16 bytes";
+    case Tile::kFlat:
+      return "one packed side of at most 128 or matrices of at most 16 KiB, base and the rest in multiples of 16 bytes";
     case Tile::kWindow:
       return "contiguous rows of aligned elements of up to 8 bytes";
     default:
@@ -87,7 +89,7 @@ at::Tensor tile_wavefronts(std::string_view method, std::string_view tile, std::
       kName, ": expected element_bytes to be 1, 2, 4, 8 or 16, got ", element_bytes);
   std::vector<TracedRequest> trace;
   dispatch_element_bytes(static_cast<int>(element_bytes), [&](auto bytes) {
-    dispatch_program<decltype(bytes)::value>(tile_kind, layout, Transposition{}, [&](auto program) {
+    dispatch_tile_program<decltype(bytes)::value>(tile_kind, layout, [&](auto program) {
       using Program = decltype(program);
       trace = trace_full_tile<Program>();
     });

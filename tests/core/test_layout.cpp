@@ -181,7 +181,7 @@ TEST(LayoutMutation, AnXorOnOneSideOnlyGivesWrongValues) {
   const auto* src_bytes = reinterpret_cast<const unsigned char*>(src.data());
   auto* dst_bytes = reinterpret_cast<unsigned char*>(dst.data());
   const auto wrong_values = [&](auto& memory) {
-    const TileArguments args = make_arguments<Program>(tile, src_bytes, dst_bytes);
+    const TileArguments args = Program::make_arguments(tile, src_bytes, dst_bytes);
     const TileOrigin origin = Program::locate(args, 0);
     memory.enter_block(0, Program::kSharedBytes);
     for (int thread = 0; thread < Program::kThreads; ++thread) Program::load(memory, args, origin, thread);

@@ -1,6 +1,8 @@
 // Claims about the programs that kernels run, on the host: values bit by bit, bounds, every output byte written once.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "strided_view.hpp"
 
 namespace swizzle {
@@ -127,6 +129,48 @@ TEST_P(Programs, InterleaveServesTwoToFour) {
   }
 }
 
+// Sides of 1 to 130: few columns, few rows, small matrices; whole and partial runs.
+TEST_P(Programs, FlatServesShortSides) {
+  const int bytes = GetParam();
+  const int chunk = 16 / bytes;
+  int served[3] = {};
+  for (const int side : {1, 2, 3, 5, 8, 12, 16, 24, 31, 49, 64, 96, 128, 130}) {
+    const int length = (2 * kFlatImageBytes / side / bytes + 40) / chunk * chunk + 3 * chunk;
+    for (const int batches : {1, 2}) {
+      bool was_served = false;
+      ASSERT_TRUE(run_forced(matrix_view(bytes, length, side, side, batches), Method::kAuto, Tile::kFlat, &was_served));
+      served[0] += was_served ? 1 : 0;
+      ASSERT_TRUE(run_forced(matrix_view(bytes, side, length, length + chunk, batches), Method::kAuto, Tile::kFlat,
+                             &was_served));
+      served[1] += was_served ? 1 : 0;
+    }
+    for (const auto& [rows, cols, batches] :
+         {std::tuple{side, side, 37}, {2, side, 1001}, {side, 3, 1001}, {side, 7, 5}}) {
+      bool was_served = false;
+      ASSERT_TRUE(run_forced(matrix_view(bytes, rows, cols, cols, batches), Method::kAuto, Tile::kFlat, &was_served));
+      served[2] += was_served ? 1 : 0;
+    }
+  }
+  EXPECT_GE(served[0], 18);
+  EXPECT_GE(served[1], 18);
+  EXPECT_GE(served[2], 30);
+}
+
+TEST_P(Programs, FlatRefusesWhatIsNotAligned) {
+  const int bytes = GetParam();
+  bool was_served = true;
+  if (bytes < 16) {
+    View shifted = matrix_view(bytes, 6400 / bytes, 6, 6);
+    shifted.offset_bytes = bytes;
+    ASSERT_TRUE(run_forced(shifted, Method::kAuto, Tile::kFlat, &was_served));
+    EXPECT_FALSE(was_served);
+    ASSERT_TRUE(run_forced(matrix_view(bytes, 102401, 6, 6), Method::kAuto, Tile::kFlat, &was_served));
+    EXPECT_FALSE(was_served);
+  }
+  ASSERT_TRUE(run_forced(matrix_view(bytes, 1024, 1024, 1024), Method::kAuto, Tile::kFlat, &was_served));
+  EXPECT_FALSE(was_served);
+}
+
 TEST_P(Programs, TransposeStridedAndExpandedViews) {
   const int bytes = GetParam();
   View every_third_column = matrix_view(bytes, 40, 37, 150);
@@ -193,8 +237,8 @@ TEST(Locate, ReachesBeyond32Bits) {
   huge.src_row_stride = std::int64_t{1} << 31;
   huge.src_col_stride = 1;
   huge.dst_col_stride = 46341;
-  const TileArguments args = make_arguments<Program>(huge, nullptr, nullptr);
-  const std::int64_t blocks = block_count<Program>(huge);
+  const TileArguments args = Program::make_arguments(huge, nullptr, nullptr);
+  const std::int64_t blocks = Program::block_count(huge);
   EXPECT_EQ(blocks, 1449 * 1449);
   const TileOrigin last = Program::locate(args, static_cast<std::uint32_t>(blocks - 1));
   EXPECT_EQ(last.rows, 46341 - 1448 * 32);

@@ -55,5 +55,30 @@ TEST(TransposeBlock, LeavesASingleElementAlone) {
   EXPECT_EQ(block[0].value, 0xbeef);
 }
 
+template <int kElementBytes>
+void expect_packed_and_rotated() {
+  constexpr int n = 16 / kElementBytes;
+  Opaque<kElementBytes> element[n];
+  unsigned char bytes[16];
+  for (int i = 0; i < 16; ++i) bytes[i] = static_cast<unsigned char>(17 * i + 3);
+  std::memcpy(element, bytes, 16);
+  const Opaque<16> chunk = pack<kElementBytes>(element);
+  EXPECT_EQ(std::memcmp(&chunk, bytes, 16), 0);
+  for (int first = 0; first < n; ++first) {
+    const Opaque<16> rotated = rotate<kElementBytes>(chunk, first);
+    for (int k = 0; k < n; ++k) {
+      const Opaque<kElementBytes> actual = element_of<kElementBytes>(rotated, k);
+      EXPECT_EQ(std::memcmp(&actual, &element[(first + k) % n], kElementBytes), 0) << first << ", " << k;
+    }
+  }
+}
+
+TEST(Pack, KeepsTheOrderAndRotatesByWholeElements) {
+  expect_packed_and_rotated<1>();
+  expect_packed_and_rotated<2>();
+  expect_packed_and_rotated<4>();
+  expect_packed_and_rotated<8>();
+}
+
 }  // namespace
 }  // namespace swizzle
