@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_RECORD = ROOT / "tests" / "gpu_record.json"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_EXIT_CODE = 99
-WORKERS = 4  # test processes that share the GPU
+WORKERS = 8  # test processes that share the GPU
 
 # "ERROR SUMMARY: 2 errors" or "RACECHECK SUMMARY: 3 hazards displayed (1 error, 2 warnings)"
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards? displayed)")

@@ -21,7 +21,8 @@ DTYPES = (torch.uint8, torch.float16, torch.float32, torch.float64, torch.comple
 METHODS = ("auto", "naive", "padded", "swizzled")
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
-# Around the edges of a 32 x 32 tile, several tiles each way, narrow sides, batches.
+# Around the edges of a 32 x 32 tile, several tiles each way, narrow sides, batches, flat runs of
+# each kind with a part of one at the end.
 SHAPES = (
     (1, 1),
     (31, 33),
@@ -34,6 +35,10 @@ SHAPES = (
     (16, 130),
     (2, 33, 31),
     (3, 2, 32, 48),
+    (2112, 3),
+    (2064, 12),
+    (12, 2064),
+    (70, 16, 12),
 )
 
 

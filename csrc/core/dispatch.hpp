@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
+#include "deinterleave_program.hpp"
 #include "flat_program.hpp"
-#include "interleave_program.hpp"
 #include "plan.hpp"
 #include "proof.hpp"
 #include "window_program.hpp"
@@ -57,26 +57,16 @@ auto dispatch_tile_program(Tile tile, Method layout, const Visitor& visitor) {
   }
 }
 
-/// The same for the interleave programs, of matrices with two to four rows or columns.
+/// The same for the deinterleave programs, of matrices with two to four columns.
 template <int kElementBytes, class Visitor>
-auto dispatch_interleave(const Transposition& matrices, const Visitor& visitor) {
-  if (has_few_columns(matrices)) {
-    switch (matrices.cols) {
-      case 2:
-        return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 2, true>>{});
-      case 3:
-        return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 3, true>>{});
-      default:
-        return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 4, true>>{});
-    }
-  }
-  switch (matrices.rows) {
+auto dispatch_deinterleave(const Transposition& matrices, const Visitor& visitor) {
+  switch (matrices.cols) {
     case 2:
-      return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 2, false>>{});
+      return visitor(DeinterleaveProgram<kElementBytes, 2>{});
     case 3:
-      return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 3, false>>{});
+      return visitor(DeinterleaveProgram<kElementBytes, 3>{});
     default:
-      return visitor(InterleaveProgram<InterleavePolicy<kElementBytes, 4, false>>{});
+      return visitor(DeinterleaveProgram<kElementBytes, 4>{});
   }
 }
 
@@ -99,7 +89,7 @@ template <int kElementBytes, class Visitor>
 auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, const Visitor& visitor) {
   if (tile == Tile::kFlat) return dispatch_flat<kElementBytes>(matrices, visitor);
   if constexpr (kElementBytes <= 8) {
-    if (tile == Tile::kInterleave) return dispatch_interleave<kElementBytes>(matrices, visitor);
+    if (tile == Tile::kDeinterleave) return dispatch_deinterleave<kElementBytes>(matrices, visitor);
     if (tile == Tile::kWindow) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
   }
   return dispatch_tile_program<kElementBytes>(tile, layout, visitor);

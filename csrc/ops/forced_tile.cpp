@@ -15,9 +15,9 @@ std::string_view requirement_of(Tile tile) {
   switch (tile) {
     case Tile::kScalar32:
       return "aligned elements, denser along the last dimension than along the one before";
-    case Tile::kInterleave:
-      return "two to four rows or columns of at most 8 bytes an element, the other side, base and pitches in multiples "
-             "of 16 bytes";
+    case Tile::kDeinterleave:
+      return "packed rows of two to four elements of up to 8 bytes, columns, base and the rest in multiples of 16 "
+             "bytes";
     case Tile::kFlat:
       return "one packed side of at most 128 or matrices of at most 16 KiB, base and the rest in multiples of 16 bytes";
     case Tile::kWindow:
@@ -37,7 +37,8 @@ ForcedRequest check_forced(const at::Tensor& self, std::string_view method, std:
   forced.request.dim0 = at::maybe_wrap_dim(-2, self.dim());
   forced.request.dim1 = at::maybe_wrap_dim(-1, self.dim());
   TORCH_CHECK_VALUE(has_layout(forced.tile) || forced.request.method == Method::kAuto, kForcedName,
-                    ": expected method 'auto' for tile '", tile, "', which uses no shared memory, got '", method, "'");
+                    ": expected method 'auto' for tile '", tile, "', which leaves no choice of layout, got '", method,
+                    "'");
   return forced;
 }
 

@@ -109,13 +109,24 @@ TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 641, 643, 643))).tile, Tile::kVector);
 }
 
-TEST(Plan, LeavesNarrowSidesToTheDirectKernel) {
+TEST(Plan, LeavesNarrowOddSidesAndTinyMatricesToTheDirectKernel) {
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 8388609, 3, 3))).route, Route::kGather);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 3, 8388609, 8388609))).route, Route::kGather);
-  EXPECT_EQ(plan_of(canonical(matrix_view(16, 2, 3276800, 3276800))).route, Route::kGather);
-  EXPECT_EQ(plan_of(canonical(matrix_view(16, 3276800, 2, 2))).route, Route::kGather);
   EXPECT_EQ(plan_of(canonical(matrix_view(8, 2, 2, 2, 99999))).route, Route::kGather);
-  EXPECT_EQ(plan_of(canonical(matrix_view(8, 3276800, 6, 6))).tile, Tile::kVector);
+  EXPECT_EQ(plan_of(canonical(matrix_view(4, 8, 8, 8, 40000))).route, Route::kGather);
+}
+
+TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
+    return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
+  };
+  EXPECT_EQ(tile_of(1, 1048576, 32), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 524288, 64), Tile::kVector);
+  EXPECT_EQ(tile_of(1, 684736, 49), Tile::kFlat);
+  EXPECT_EQ(tile_of(4, 16, 524288), Tile::kFlat);
+  EXPECT_EQ(tile_of(4, 24, 349504), Tile::kVector);
+  EXPECT_EQ(tile_of(4, 16, 16, 65536), Tile::kFlat);
+  EXPECT_EQ(tile_of(4, 100, 100, 5000), Tile::kVector);
 }
 
 TEST(Plan, LeavesSmallAndMostlyEmptyWindowsToSingleElements) {
@@ -130,17 +141,15 @@ TEST(Plan, LeavesSmallAndMostlyEmptyWindowsToSingleElements) {
   EXPECT_EQ(tile_of(1, 1069969, 49, 1), Tile::kWindow);
 }
 
-TEST(Plan, InterleavesTwoToFourRowsOrColumns) {
-  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 3, 16))).tile, Tile::kInterleave);
-  EXPECT_EQ(plan_of(canonical(matrix_view(1, 3, 2073600, 2073600, 16))).tile, Tile::kInterleave);
+TEST(Plan, DeinterleavesTwoToFourColumns) {
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 3, 16))).tile, Tile::kDeinterleave);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073601, 3, 3))).route, Route::kGather);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 4))).route, Route::kGather);
 }
 
 TEST(Plan, TakesSmallTilesForSmallMatrices) {
-  EXPECT_EQ(plan_of(canonical(matrix_view(2, 16, 16, 16, 65536))).tile, Tile::kVector128);
+  EXPECT_EQ(plan_of(canonical(matrix_view(2, 64, 64, 64, 65536))).tile, Tile::kVector128);
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 16, 16, 16, 65536))).tile, Tile::kVector);
-  EXPECT_EQ(plan_of(canonical(matrix_view(2, 8, 3276800, 3276800))).tile, Tile::kVector128);
 }
 
 TEST(Plan, ANamedMethodChangesTheLayoutAlone) {

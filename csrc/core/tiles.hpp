@@ -1,0 +1,147 @@
+// The tiles: their names, and what each can serve.
+#pragma once
+
+#include <string_view>
+
+#include "flat_program.hpp"
+#include "policy.hpp"
+#include "transposition.hpp"
+
+namespace swizzle {
+
+/// What a caller may ask for: a shared-memory layout by name, or whatever is fastest.
+enum class Method { kAuto, kNaive, kPadded, kSwizzled };
+
+/// Tile policies by name.
+/// - kScalar32:  32 x 32 elements, one element a lane; serves every transposition.
+/// - kWindow:    rows as windows of chunks, output in 32-byte segments; contiguous rows of elements of up to 8 bytes at
+///               any pitch and address.
+/// - kVector:    16 bytes a lane on both global sides, 256-byte edges.
+/// - kVector128: the same with 128-byte edges.
+/// - kDeinterleave: two to four columns, permuted in registers, whole 16-byte chunks on both sides.
+/// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
+/// - kDirect:    no tile: element by element, in output order.
+enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kDirect };
+
+struct MethodName {
+  Method method;
+  std::string_view name;
+};
+struct TileName {
+  Tile tile;
+  std::string_view name;
+};
+
+inline constexpr MethodName kMethodNames[] = {
+    {Method::kAuto, "auto"}, {Method::kNaive, "naive"}, {Method::kPadded, "padded"}, {Method::kSwizzled, "swizzled"}};
+inline constexpr TileName kTileNames[] = {{Tile::kScalar32, "scalar32"},
+                                          {Tile::kVector, "vector"},
+                                          {Tile::kVector128, "vector128"},
+                                          {Tile::kWindow, "window"},
+                                          {Tile::kDeinterleave, "deinterleave"},
+                                          {Tile::kFlat, "flat"},
+                                          {Tile::kDirect, "direct"}};
+
+/// Sets `method` to the method of that name; false for an unknown name. parse_tile does the same for tiles.
+constexpr bool parse_method(std::string_view name, Method& method) {
+  for (const MethodName& entry : kMethodNames) {
+    if (entry.name == name) {
+      method = entry.method;
+      return true;
+    }
+  }
+  return false;
+}
+constexpr bool parse_tile(std::string_view name, Tile& tile) {
+  for (const TileName& entry : kTileNames) {
+    if (entry.name == name) {
+      tile = entry.tile;
+      return true;
+    }
+  }
+  return false;
+}
+constexpr std::string_view name_of(Method method) {
+  for (const MethodName& entry : kMethodNames) {
+    if (entry.method == method) return entry.name;
+  }
+  return {};
+}
+constexpr std::string_view name_of(Tile tile) {
+  for (const TileName& entry : kTileNames) {
+    if (entry.tile == tile) return entry.name;
+  }
+  return {};
+}
+
+/// Whether a tile leaves the layout in shared memory open, so that a method other than auto means something.
+constexpr bool has_layout(Tile tile) {
+  return tile == Tile::kScalar32 || tile == Tile::kVector || tile == Tile::kVector128;
+}
+
+/// Whether 16-byte chunks fit both sides: contiguous input rows, and every address, pitch and side a multiple of 16
+/// bytes.
+inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  const auto is_whole = [&](std::int64_t elements) { return elements * matrices.element_bytes % 16 == 0; };
+  bool result = src_address % 16 == 0 && dst_address % 16 == 0 && matrices.src_col_stride == 1;
+  result = result && is_whole(matrices.rows) && is_whole(matrices.cols);
+  result = result && is_whole(matrices.src_row_stride) && is_whole(matrices.dst_col_stride);
+  for (int i = 0; i < matrices.outer_rank; ++i) {
+    result = result && is_whole(matrices.outer_src_stride[i]) && is_whole(matrices.outer_dst_stride[i]);
+  }
+  return result;
+}
+
+/// Whether rows of two to four elements lie side by side, everything else is in multiples of 16 bytes, and a matrix
+/// gives a block at least its work.
+inline bool deinterleave_fits(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  constexpr std::int64_t kMinColumnBytes = 2048;
+  const std::int64_t chunk = 16 / matrices.element_bytes;
+  bool result = matrices.element_bytes <= 8 && matrices.cols >= 2 && matrices.cols <= 4 && matrices.src_col_stride == 1;
+  result =
+      result && matrices.src_row_stride == matrices.cols && matrices.rows * matrices.element_bytes >= kMinColumnBytes;
+  result = result && matrices.rows % chunk == 0 && matrices.dst_col_stride % chunk == 0;
+  result = result && src_address % 16 == 0 && dst_address % 16 == 0;
+  for (int i = 0; i < matrices.outer_rank; ++i) {
+    result = result && matrices.outer_src_stride[i] % chunk == 0 && matrices.outer_dst_stride[i] % chunk == 0;
+  }
+  return result;
+}
+
+/// Whether flat runs fit: find_flat_shape's conditions and aligned addresses.
+inline bool flat_fits(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  return src_address % 16 == 0 && dst_address % 16 == 0 && find_flat_shape(matrices).rows > 0;
+}
+
+/// Whether rows can be fetched as windows: contiguous ones. (16-byte elements are chunks themselves.)
+inline bool windows_fit(const Transposition& matrices) {
+  return matrices.src_col_stride == 1 && matrices.element_bytes <= 8;
+}
+
+/// Tiles of a given edge (bytes, both ways) that the matrices fall into.
+inline std::int64_t count_tiles(const Transposition& matrices, std::int64_t edge_bytes) {
+  const std::int64_t edge = edge_bytes / matrices.element_bytes;
+  return ceil_div(matrices.rows, edge) * ceil_div(matrices.cols, edge) * matrices.outer_count();
+}
+
+/// Whether a tile can move these matrices.
+inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  // A launch has at most 2^31 - 1 blocks, and no tile has fewer elements than 32 x 32.
+  if (count_tiles(matrices, 32 * matrices.element_bytes) > INT32_MAX) return false;
+  switch (tile) {
+    case Tile::kScalar32:
+      return true;
+    case Tile::kWindow:
+      return windows_fit(matrices);
+    case Tile::kDeinterleave:
+      return deinterleave_fits(matrices, src_address, dst_address);
+    case Tile::kFlat:
+      return flat_fits(matrices, src_address, dst_address);
+    case Tile::kDirect:
+      return false;
+    default:
+      return allows_chunks(matrices, src_address, dst_address);
+  }
+}
+
+}  // namespace swizzle
