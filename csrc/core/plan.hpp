@@ -39,8 +39,8 @@ inline Tile select_shared_tile(const Transposition& matrices, bool chunks_fit, c
   return is_narrow || leaves_idle_sms ? Tile::kVector128 : Tile::kVector;
 }
 
-/// Whether windows beat one element a lane: not on small problems, and not where a tile of 128 output elements by 256 or
-/// 512 bytes would be mostly empty. Note [Measured shares], window / scalar32:
+/// Whether windows beat one element a lane: not on small problems, and not where a tile of 128 output elements by 256
+/// or 512 bytes would be mostly empty. Note [Measured shares], window / scalar32:
 ///   8191 x 8193        .87 / .47    .94 / .66    .95 / .61    .96 / .80
 ///   2001 x 1999        .94 / .91    .99 / .92   1.01 / .95    .91 / .94
 ///   301 x 299          .60 / .97    .58 / .94    .63 / .89    .67 / .92
@@ -55,8 +55,8 @@ inline bool windows_pay(const Transposition& matrices) {
   return 10 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) >= 3 * 128 * tile_cols;
 }
 
-/// Whether flat runs, which fit, beat the tiles: while a tile would be mostly empty, or its chunks do not fit. Fewer than
-/// four runs a matrix leave the last one too empty. Note [Measured shares], 32 MiB, flat / the best of the others:
+/// Whether flat runs, which fit, beat the tiles: while a tile would be mostly empty, or its chunks do not fit. Fewer
+/// than four runs a matrix leave the last one too empty. Note [Measured shares], 32 MiB, flat / the best of the others:
 ///   8 columns          .87 / .39    .89 / .72    .91 / .85    .91 / .91
 ///   16 columns         .88 / .72    .90 / .85    .92 / .93    .92 / .97
 ///   32 columns         .87 / .85    .90 / .93    .92 / .98    .92 / .99
