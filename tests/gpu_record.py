@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = commands.add_parser(name)
         command.add_argument("--record", type=Path, default=DEFAULT_RECORD)
         if name == "run":
-            command.add_argument("--test-timeout", type=float, default=220, help="seconds")
-            command.add_argument("--tool-timeout", type=float, default=70, help="seconds, each")
+            command.add_argument("--test-timeout", type=float, default=360, help="seconds")
+            command.add_argument("--tool-timeout", type=float, default=60, help="seconds, each")
     options = parser.parse_args(argv)
     if options.command == "check":
         problem = find_problem(options.record, source_hash(ROOT))

@@ -160,12 +160,20 @@ struct FlatProgram {
         const auto row = static_cast<int>(args.segment_division.quotient(static_cast<std::uint32_t>(i)));
         const int chunk = i - row * segment;
         if (chunk * kChunkElements >= tile.cols) continue;
-        memory.copy_window_to_shared(step, i * 16, tile.src + row * args.src_row_pitch + chunk * 16, 16);
+        memory.template copy_to_shared<Opaque<16>>(step, i * 16, tile.src + row * args.src_row_pitch + chunk * 16);
       }
     } else {
       const int bytes = tile.elements * kElementBytes;
-      for (int i = thread, step = 0; i * 16 < bytes; i += kThreads, ++step) {
-        memory.copy_window_to_shared(step, skewed(args, i * 16), tile.src + i * 16, min_of(bytes - i * 16, 16));
+      int step = 0;
+      for (int i = thread; i < bytes / 16; i += kThreads, ++step) {
+        memory.template copy_to_shared<Opaque<16>>(step, skewed(args, i * 16), tile.src + i * 16);
+      }
+      // What the last of several matrices leaves of a chunk.
+      const int tail = bytes % 16;
+      if (kRun == FlatRun::kMatrices && thread < tail) {
+        const int byte = bytes - tail + thread;
+        memory.store_shared(step, skewed(args, bytes - tail) + thread,
+                            memory.template load_global<Opaque<1>>(tile.src + byte));
       }
     }
     memory.await_copies();

@@ -73,16 +73,15 @@ class HostMemory {
   void copy_to_shared(int step, int offset, const unsigned char* address) {
     store_shared(step, offset, load_global<T>(address));
   }
-  /// The first `bytes` of 16; a window may begin up to 15 bytes before the source, which are not looked at.
-  void copy_window_to_shared(int step, int offset, const unsigned char* address, int bytes) {
-    if (bytes <= 0 || reinterpret_cast<std::uintptr_t>(address) % 16 != 0)
-      throw std::out_of_range("window of no bytes");
-    if (address + bytes > src_.end || address + 15 < src_.begin) throw std::out_of_range("window outside the source");
+  /// 16 aligned bytes, of which up to 15 may lie before the source: they are not looked at.
+  void copy_window_to_shared(int step, int offset, const unsigned char* address) {
+    if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) throw std::out_of_range("window not aligned to a chunk");
+    if (address + 16 > src_.end || address + 15 < src_.begin) throw std::out_of_range("window outside the source");
     Opaque<16> value;
     std::memset(&value, kPoison, sizeof(value));
     const std::int64_t before = address < src_.begin ? src_.begin - address : 0;
     std::memcpy(reinterpret_cast<unsigned char*>(&value) + before, address + before,
-                static_cast<std::size_t>(bytes - before));
+                static_cast<std::size_t>(16 - before));
     store_shared(step, offset, value);
   }
   void await_copies() const {}

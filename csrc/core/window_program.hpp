@@ -119,16 +119,11 @@ struct WindowProgram : TiledProgram<WindowProgram<Policy_>> {
     SWIZZLE_UNROLL
     for (int i = 0; i < kLoadSteps; ++i) {
       const int row = first + i * kRowsPerStep;
-      if (row >= tile.row_begin && row < rows) copy(memory, args, i, window_offset(row) + chunk * kChunkBytes, src);
+      if (row >= tile.row_begin && row < rows)
+        copy_whole(memory, args, i, window_offset(row) + chunk * kChunkBytes, src);
       src += kRowsPerStep * args.src_row_pitch;
     }
-    const unsigned char* last = tile.src + thread * args.src_row_pitch;
-    const int last_misalignment = misalignment_of(last);
-    if (thread >= tile.row_begin && thread < tile.row_end &&
-        Policy::kRowBytes < last_misalignment + tile.cols * kElementBytes) {
-      copy(memory, args, kLoadSteps, window_offset(thread) + Policy::kRowBytes,
-           last + Policy::kRowBytes - last_misalignment);
-    }
+    if (thread >= tile.row_begin && thread < tile.row_end) load_window_end(memory, args, tile, thread);
     memory.await_copies();
   }
 
@@ -182,12 +177,31 @@ struct WindowProgram : TiledProgram<WindowProgram<Policy_>> {
     return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % kChunkBytes);
   }
 
-  // The last chunk of the input is cut where the input ends.
+  // Nothing is read behind the input's end: the chunk that it cuts is left out here.
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void copy(Memory& memory, const TileArguments& args, int step, int offset,
-                                       const unsigned char* src) {
-    const std::int64_t left = args.src_end - src;
-    memory.copy_window_to_shared(step, offset, src, static_cast<int>(min_of<std::int64_t>(left, kChunkBytes)));
+  SWIZZLE_HOST_DEVICE static void copy_whole(Memory& memory, const TileArguments& args, int step, int offset,
+                                             const unsigned char* src) {
+    if (src + kChunkBytes <= args.src_end) memory.copy_window_to_shared(step, offset, src);
+  }
+
+  // The chunk of a row's window that follows its kRowBytes, and, byte by byte, the chunk that the input's end cuts.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void load_window_end(Memory& memory, const TileArguments& args, const Origin& tile,
+                                                  int row) {
+    const unsigned char* src = tile.src + row * args.src_row_pitch;
+    const int misalignment = misalignment_of(src);
+    const int needed = misalignment + tile.cols * kElementBytes;
+    src -= misalignment;
+    if (Policy::kRowBytes < needed) {
+      copy_whole(memory, args, kLoadSteps, window_offset(row) + Policy::kRowBytes, src + Policy::kRowBytes);
+    }
+    const std::int64_t cut = args.src_end - misalignment_of(args.src_end) - src;
+    const auto end = static_cast<int>(min_of<std::int64_t>(args.src_end - src, needed));
+    SWIZZLE_NO_UNROLL
+    for (int i = static_cast<int>(max_of<std::int64_t>(cut, misalignment)); i < end; ++i) {
+      memory.store_shared(kLoadSteps + 1 + i % kChunkBytes, window_offset(row) + i,
+                          memory.template load_global<Opaque<1>>(src + i));
+    }
   }
 
   // A vector at an end of the output row: element by element, those that exist.

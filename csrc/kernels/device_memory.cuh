@@ -50,20 +50,19 @@ class DeviceMemory : public DeviceGlobalMemory {
 
   /// 16 bytes from global to shared memory without registers, complete after await_copies and a barrier.
   template <class T>
-  __device__ void copy_to_shared(int step, int offset, const unsigned char* address) const {
+  __device__ void copy_to_shared(int /*step*/, int offset, const unsigned char* address) const {
     static_assert(sizeof(T) == 16, "cp.async.cg moves 16 bytes");
-    copy_window_to_shared(step, offset, address, 16);
-  }
-  /// The first `bytes` of 16, the rest zero.
-  __device__ void copy_window_to_shared(int /*step*/, int offset, const unsigned char* address, int bytes) const {
     const std::uint32_t to = shared_ + offset;
     if constexpr (kKeepsInput) {
-      asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(address),
-                   "r"(bytes), "l"(l2_policy_)
+      asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(address),
+                   "l"(l2_policy_)
                    : "memory");
     } else {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(address), "r"(bytes) : "memory");
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(address) : "memory");
     }
+  }
+  __device__ void copy_window_to_shared(int step, int offset, const unsigned char* address) const {
+    copy_to_shared<Opaque<16>>(step, offset, address);
   }
   __device__ void await_copies() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

@@ -1,7 +1,8 @@
 """Devices and markers: what runs where, and what a missing GPU means.
 
 Tests on CUDA tensors are skipped where there is no GPU. With TORCH_SWIZZLE_REQUIRE_CUDA=1, which a
-GPU machine sets, they fail instead, so that a lost GPU can never pass for success.
+GPU machine sets, they fail instead, so that a lost GPU can never pass for success; what runs on
+several devices then runs on CUDA alone, since every other machine runs the rest.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs two CUDA devices")
 
 
-@pytest.fixture(params=["cpu", CUDA])
+@pytest.fixture(params=[CUDA] if REQUIRE_CUDA else ["cpu", CUDA])
 def device(request: pytest.FixtureRequest) -> str:
     """Each device that computes values."""
     name: str = request.param
     return name
 
 
-@pytest.fixture(params=["cpu", "meta", CUDA])
+@pytest.fixture(params=[CUDA] if REQUIRE_CUDA else ["cpu", "meta", CUDA])
 def any_device(request: pytest.FixtureRequest) -> str:
     """Each device that the operators accept, meta tensors included."""
     name: str = request.param
