@@ -126,8 +126,8 @@ inline std::int64_t count_tiles(const Transposition& matrices, std::int64_t edge
 
 /// Whether a tile can move these matrices.
 inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
-  // A launch has at most 2^31 - 1 blocks, and no tile has fewer elements than 32 x 32.
-  if (count_tiles(matrices, 32 * matrices.element_bytes) > INT32_MAX) return false;
+  // A launch has at most 2^31 - 1 blocks, and no tile has shorter edges than 128 bytes or 32 elements.
+  if (count_tiles(matrices, min_of(128, 32 * matrices.element_bytes)) > INT32_MAX) return false;
   switch (tile) {
     case Tile::kScalar32:
       return true;
