@@ -21,6 +21,7 @@ help:
 	@echo "make build             libtorch_swizzle.so, headers and CMake files into torch_swizzle/"
 	@echo "make test              every test that this machine can run"
 	@echo "make bench             compare the kernels with torch"
+	@echo "make bench-compare A=old.json B=new.json   what changed between two recorded results"
 	@echo "make test-gpu          all tests on the GPU, into RECORD (default $(RECORD))"
 	@echo "make gpu-record-check  exit 1 if RECORD is older than the sources"
 	@echo "make kernels-compile   compile the kernels for every supported GPU architecture"
@@ -45,6 +46,10 @@ test: core-test build
 .PHONY: bench
 bench: build
 	@$(call with,build bench); $$PYTHON -m bench
+
+.PHONY: bench-compare
+bench-compare:
+	@$(call with,build bench); $$PYTHON -m bench.compare $(A) $(B)
 
 # A library that was built on another machine and carried here is used as it is, if the sources are the same.
 .PHONY: test-gpu

@@ -131,25 +131,27 @@ SWIZZLE_HOST_DEVICE inline Opaque<16> pack(const Opaque<kElementBytes> (&element
   }
 }
 
-/// A chunk whose element k is element (first + k) mod n of the given one, n = 16 / kElementBytes: words in two
-/// conditional steps, bits in one funnel shift a word.
+/// A chunk whose element k is element (first + k) mod n of the given one, n = 16 / kElementBytes: words in two conditional
+/// steps, bits in one funnel shift a word.
 template <int kElementBytes>
 SWIZZLE_HOST_DEVICE inline Opaque<16> rotate(const Opaque<16>& chunk, int first) {
   const int bytes = first * kElementBytes;
-  Opaque<16> by_pairs;
+  Opaque<16> result;
   SWIZZLE_UNROLL
-  for (int i = 0; i < 4; ++i) by_pairs.word[i] = (bytes & 8) != 0 ? chunk.word[(i + 2) % 4] : chunk.word[i];
-  if constexpr (kElementBytes >= 8) return by_pairs;
-  Opaque<16> by_words;
-  SWIZZLE_UNROLL
-  for (int i = 0; i < 4; ++i) by_words.word[i] = (bytes & 4) != 0 ? by_pairs.word[(i + 1) % 4] : by_pairs.word[i];
-  if constexpr (kElementBytes >= 4) return by_words;
-  Opaque<16> by_bits;
-  SWIZZLE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    by_bits.word[i] = funnel_shift_right(by_words.word[i], by_words.word[(i + 1) % 4], bytes % 4 * 8);
+  for (int i = 0; i < 4; ++i) result.word[i] = (bytes & 8) != 0 ? chunk.word[(i + 2) % 4] : chunk.word[i];
+  if constexpr (kElementBytes < 8) {
+    const Opaque<16> by_pairs = result;
+    SWIZZLE_UNROLL
+    for (int i = 0; i < 4; ++i) result.word[i] = (bytes & 4) != 0 ? by_pairs.word[(i + 1) % 4] : by_pairs.word[i];
   }
-  return by_bits;
+  if constexpr (kElementBytes < 4) {
+    const Opaque<16> by_words = result;
+    SWIZZLE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      result.word[i] = funnel_shift_right(by_words.word[i], by_words.word[(i + 1) % 4], bytes % 4 * 8);
+    }
+  }
+  return result;
 }
 
 /// Element k of a chunk.
