@@ -131,8 +131,8 @@ SWIZZLE_HOST_DEVICE inline Opaque<16> pack(const Opaque<kElementBytes> (&element
   }
 }
 
-/// A chunk whose element k is element (first + k) mod n of the given one, n = 16 / kElementBytes: words in two conditional
-/// steps, bits in one funnel shift a word.
+/// A chunk whose element k is element (first + k) mod n of the given one, n = 16 / kElementBytes: words in two
+/// conditional steps, bits in one funnel shift a word.
 template <int kElementBytes>
 SWIZZLE_HOST_DEVICE inline Opaque<16> rotate(const Opaque<16>& chunk, int first) {
   const int bytes = first * kElementBytes;

@@ -79,17 +79,24 @@ constexpr bool has_layout(Tile tile) {
   return tile == Tile::kScalar32 || tile == Tile::kVector || tile == Tile::kVector128;
 }
 
-/// Whether 16-byte chunks fit both sides: contiguous input rows, and every address, pitch and side a multiple of 16
-/// bytes.
-inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
-  const auto is_whole = [&](std::int64_t elements) { return elements * matrices.element_bytes % 16 == 0; };
-  bool result = src_address % 16 == 0 && dst_address % 16 == 0 && matrices.src_col_stride == 1;
-  result = result && is_whole(matrices.rows) && is_whole(matrices.cols);
+/// Whether every address and pitch of both sides is a multiple of `bytes`.
+inline bool are_aligned(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
+                        int bytes) {
+  const auto is_whole = [&](std::int64_t elements) { return elements * matrices.element_bytes % bytes == 0; };
+  bool result = src_address % bytes == 0 && dst_address % bytes == 0;
   result = result && is_whole(matrices.src_row_stride) && is_whole(matrices.dst_col_stride);
   for (int i = 0; i < matrices.outer_rank; ++i) {
     result = result && is_whole(matrices.outer_src_stride[i]) && is_whole(matrices.outer_dst_stride[i]);
   }
   return result;
+}
+
+/// Whether 16-byte chunks fit both sides: contiguous input rows, and every address, pitch and side a multiple of 16
+/// bytes.
+inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  const bool sides_are_whole =
+      matrices.rows * matrices.element_bytes % 16 == 0 && matrices.cols * matrices.element_bytes % 16 == 0;
+  return matrices.src_col_stride == 1 && sides_are_whole && are_aligned(matrices, src_address, dst_address, 16);
 }
 
 /// Whether rows of two to four elements lie side by side, everything else is in multiples of 16 bytes, and a matrix

@@ -100,6 +100,7 @@ TEST(Plan, TakesChunksOnlyWhereTheyFit) {
   EXPECT_EQ(tile_of(8191, 8192, 8192, 0), Tile::kWindow);
   EXPECT_EQ(tile_of(8192, 8191, 8192, 0), Tile::kWindow);
   EXPECT_EQ(tile_of(8192, 8192, 8200, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(8192, 8192, 8196, 0), Tile::kWindow) << "rows begin at odd multiples of 16 bytes";
 }
 
 TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
@@ -126,7 +127,7 @@ TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
   EXPECT_EQ(tile_of(4, 16, 524288), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 24, 349504), Tile::kVector);
   EXPECT_EQ(tile_of(4, 16, 16, 65536), Tile::kFlat);
-  EXPECT_EQ(tile_of(4, 100, 100, 5000), Tile::kVector);
+  EXPECT_EQ(tile_of(4, 100, 100, 5000), Tile::kWindow);
 }
 
 TEST(Plan, LeavesSmallAndMostlyEmptyWindowsToSingleElements) {
