@@ -39,6 +39,12 @@ constexpr int lanes_per_group(int width_bytes) {
   return width_bytes <= kWordBytes ? kLanes : kLanes * kWordBytes / width_bytes;
 }
 
+/// Words that one lane's access lies in: an access wider than a word spans several.
+constexpr int words_per_access(int width_bytes) { return width_bytes > kWordBytes ? width_bytes / kWordBytes : 1; }
+
+/// The bank of a word, which is a byte offset divided by kWordBytes.
+constexpr int bank_of(std::int32_t word) { return word % kBanks; }
+
 namespace detail {
 
 // Whether every live lane shares its offset with the live lane `distance` (1 or 2) away.
@@ -53,15 +59,14 @@ constexpr bool lanes_are_paired(const WarpRequest& request, int distance) {
 
 // Most distinct words that lanes [first, last) want from one bank; 0 without a live lane.
 constexpr int busiest_bank(const WarpRequest& request, int first, int last) {
-  const int words_per_access = request.width_bytes > kWordBytes ? request.width_bytes / kWordBytes : 1;
   int count[kBanks] = {};
   std::int32_t seen[kBanks][kLanes] = {};
   int busiest = 0;
   for (int lane = first; lane < last; ++lane) {
     if (!request.active[lane]) continue;
-    for (int i = 0; i < words_per_access; ++i) {
+    for (int i = 0; i < words_per_access(request.width_bytes); ++i) {
       const std::int32_t word = request.offset[lane] / kWordBytes + i;
-      const int bank = word % kBanks;
+      const int bank = bank_of(word);
       bool known = false;
       for (int j = 0; j < count[bank] && !known; ++j) known = seen[bank][j] == word;
       if (!known) seen[bank][count[bank]++] = word;
@@ -73,14 +78,18 @@ constexpr int busiest_bank(const WarpRequest& request, int first, int last) {
 
 }  // namespace detail
 
+/// Lanes of this request that are served together: twice lanes_per_group, at most all, where neighbours share addresses.
+constexpr int lanes_served_together(const WarpRequest& request) {
+  const int group = lanes_per_group(request.width_bytes);
+  const bool is_paired = detail::lanes_are_paired(request, 1) || detail::lanes_are_paired(request, 2);
+  return is_paired && group < kLanes ? 2 * group : group;
+}
+
 /// Wavefronts of one request by Note [Bank model]. Offsets are in bytes and multiples of the width, which is 1, 2, 4, 8
-/// or
-/// 16. Example: 16 bytes a lane at 16 * lane takes 4 wavefronts, none in excess; at 128 * lane it takes 32, 28 in
+/// or 16. Example: 16 bytes a lane at 16 * lane takes 4 wavefronts, none in excess; at 128 * lane it takes 32, 28 in
 /// excess.
 constexpr Wavefronts count_wavefronts(const WarpRequest& request) {
-  int group = lanes_per_group(request.width_bytes);
-  const bool is_paired = detail::lanes_are_paired(request, 1) || detail::lanes_are_paired(request, 2);
-  if (is_paired && group < kLanes) group *= 2;
+  const int group = lanes_served_together(request);
   Wavefronts result;
   for (int first = 0; first < kLanes; first += group) {
     const int busiest = detail::busiest_bank(request, first, first + group);

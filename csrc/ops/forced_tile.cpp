@@ -1,4 +1,4 @@
-// Implementation of the private op's checks, its CPU kernel (the tile programs on the host) and the bank report.
+// Implementation of the private op's checks and its CPU kernel (the tile programs on the host).
 #include "ops/forced_tile.hpp"
 
 #include <ATen/Functions.h>
@@ -79,38 +79,9 @@ at::Tensor transpose_with_meta(const at::Tensor& self, std::string_view method, 
   return at::empty_symint(exchange_dims(self.sym_sizes(), forced.request), self.options());
 }
 
-// The bank report of one full tile: a row (is_load, width in bytes, wavefronts, ideal) for each shared-memory request.
-at::Tensor tile_wavefronts(std::string_view method, std::string_view tile, std::int64_t element_bytes) {
-  constexpr std::string_view kName = "swizzle::_tile_wavefronts";
-  const Method layout = check_method(kName, method);
-  const Tile tile_kind = check_tile(kName, tile);
-  TORCH_CHECK_VALUE(has_layout(tile_kind), kName, ": expected a tile in shared memory, got '", tile, "'");
-  TORCH_CHECK_VALUE(
-      element_bytes == 1 || element_bytes == 2 || element_bytes == 4 || element_bytes == 8 || element_bytes == 16,
-      kName, ": expected element_bytes to be 1, 2, 4, 8 or 16, got ", element_bytes);
-  std::vector<TracedRequest> trace;
-  dispatch_element_bytes(static_cast<int>(element_bytes), [&](auto bytes) {
-    dispatch_tile_program<decltype(bytes)::value>(tile_kind, layout, [&](auto program) {
-      using Program = decltype(program);
-      trace = trace_full_tile<Program>();
-    });
-  });
-  at::Tensor report = at::empty({static_cast<std::int64_t>(trace.size()), 4}, at::kLong);
-  auto* row = report.mutable_data_ptr<std::int64_t>();
-  for (const TracedRequest& request : trace) {
-    const Wavefronts wavefronts = count_wavefronts(request.lanes);
-    *row++ = request.is_load ? 1 : 0;
-    *row++ = request.lanes.width_bytes;
-    *row++ = wavefronts.actual;
-    *row++ = wavefronts.ideal;
-  }
-  return report;
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CPU, m) { m.impl("_transpose_with", &transpose_with_cpu); }
 TORCH_LIBRARY_IMPL(swizzle, Meta, m) { m.impl("_transpose_with", &transpose_with_meta); }
-TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) { m.impl("_tile_wavefronts", &tile_wavefronts); }
 
 }  // namespace swizzle

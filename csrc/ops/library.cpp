@@ -12,6 +12,9 @@ TORCH_LIBRARY(swizzle, m) {
         {at::Tag::pt2_compliant_tag});
   m.def("_transpose_with(Tensor self, str method, str tile) -> Tensor", {at::Tag::pt2_compliant_tag});
   m.def("_tile_wavefronts(str method, str tile, int element_bytes) -> Tensor");
+  m.def("_tile_accesses(str method, str tile, int element_bytes) -> Tensor");
+  m.def("_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor");
+  m.def("_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor");
 }
 
 namespace torch_swizzle {

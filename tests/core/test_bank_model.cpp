@@ -55,6 +55,14 @@ TEST(BankModel, PairedLanesMergeTwoGroups) {
   EXPECT_TRUE(takes(16, [](int) { return 0; }, 2, 2));
 }
 
+TEST(BankModel, PairedLanesAreServedInGroupsTwiceAsLarge) {
+  EXPECT_EQ(lanes_served_together(request_of(4, [](int) { return 0; })), 32);
+  EXPECT_EQ(lanes_served_together(request_of(8, [](int lane) { return 8 * lane; })), 16);
+  EXPECT_EQ(lanes_served_together(request_of(8, [](int lane) { return 8 * (lane / 2); })), 32);
+  EXPECT_EQ(lanes_served_together(request_of(16, [](int lane) { return 16 * lane; })), 8);
+  EXPECT_EQ(lanes_served_together(request_of(16, [](int lane) { return 16 * (lane / 2); })), 16);
+}
+
 TEST(BankModel, TheStrideOfWordsDecidesTheWays) {
   for (int stride = 1; stride < 200; ++stride) {
     int ways = 1;

@@ -40,6 +40,15 @@ SCHEMAS = {
     "_tile_wavefronts.default": (
         "swizzle::_tile_wavefronts(str method, str tile, int element_bytes) -> Tensor"
     ),
+    "_tile_accesses.default": (
+        "swizzle::_tile_accesses(str method, str tile, int element_bytes) -> Tensor"
+    ),
+    "_bank_wavefronts.default": (
+        "swizzle::_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor"
+    ),
+    "_bank_words.default": (
+        "swizzle::_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor"
+    ),
 }
 
 

@@ -1,0 +1,404 @@
+"""Bank conflicts of shared-memory accesses, predicted on the CPU by the kernels' own bank model.
+
+Shared memory has 32 banks of 4-byte words. A request is one access by the 32 lanes of a warp, which
+are served in groups: one of 32 lanes for up to 4 bytes a lane, two for 8 bytes, four for 16. A
+group takes as many wavefronts as the most distinct words that it wants from one bank. What exceeds
+the least possible is the excess, which Nsight Compute calls bank conflicts. No GPU is needed:
+
+    >>> import torch
+    >>> from torch_swizzle import banks
+    >>> column = banks.wavefronts(128 * torch.arange(32), width=4)
+    >>> column.wavefronts, column.ideal, column.excess
+    (32, 1, 31)
+    >>> banks.tile_report("swizzled", tile="scalar32", element_bytes=4).excess
+    0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "BankReport",
+    "Layout",
+    "Meeting",
+    "Request",
+    "Tile",
+    "assert_no_bank_conflicts",
+    "draw_request",
+    "tile_report",
+    "wavefronts",
+]
+
+Kind = Literal["access", "load", "store"]
+Layout = Literal["naive", "padded", "swizzled"]
+Tile = Literal["scalar32", "vector", "vector128"]
+
+_LANES = 32
+_TURNS = "123456789abcdefghijklmnopqrstuvw"
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Lanes that want different words of one bank, so that the bank serves them in turns."""
+
+    group: int
+    """Which lanes are served together: a number from 0."""
+    bank: int
+    """0 to 31."""
+    lanes: tuple[int, ...]
+    """The lanes, ascending."""
+    words: tuple[int, ...]
+    """The word that each of them wants: its byte address divided by 4."""
+
+    @property
+    def ways(self) -> int:
+        """Distinct words, each of which takes a wavefront. Lanes with one word share it."""
+        return len(set(self.words))
+
+
+@dataclass(frozen=True)
+class Request:
+    """One access to shared memory by one warp."""
+
+    kind: Kind
+    """``"load"`` or ``"store"``; ``"access"`` where that is not known."""
+    warp: int
+    """Number of the warp in its thread block."""
+    width: int
+    """Bytes a lane."""
+    addresses: tuple[int | None, ...]
+    """Byte address of each of the 32 lanes; None for an inactive one."""
+    wavefronts: int
+    """Wavefronts that the request takes."""
+    ideal: int
+    """The least that its width and its active lanes allow."""
+    meetings: tuple[Meeting, ...]
+    """Who meets whom, by group and bank; empty if no bank is asked for more than one word."""
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts beyond the ideal."""
+        return self.wavefronts - self.ideal
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields and the excess as plain values, ready for JSON."""
+        return {
+            "kind": self.kind,
+            "warp": self.warp,
+            "width": self.width,
+            "wavefronts": self.wavefronts,
+            "ideal": self.ideal,
+            "excess": self.excess,
+            "addresses": list(self.addresses),
+            "meetings": [
+                {
+                    "group": meeting.group,
+                    "bank": meeting.bank,
+                    "lanes": list(meeting.lanes),
+                    "words": list(meeting.words),
+                }
+                for meeting in self.meetings
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class BankReport:
+    """The requests of a tile or of a set of addresses, in the order in which they are made."""
+
+    requests: tuple[Request, ...]
+
+    @property
+    def wavefronts(self) -> int:
+        """Wavefronts of all requests."""
+        return sum(request.wavefronts for request in self.requests)
+
+    @property
+    def ideal(self) -> int:
+        """The least that all requests could take."""
+        return sum(request.ideal for request in self.requests)
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts of all requests beyond the ideal."""
+        return self.wavefronts - self.ideal
+
+    @property
+    def loads(self) -> BankReport:
+        """The loads alone."""
+        return BankReport(tuple(r for r in self.requests if r.kind == "load"))
+
+    @property
+    def stores(self) -> BankReport:
+        """The stores alone."""
+        return BankReport(tuple(r for r in self.requests if r.kind == "store"))
+
+    @property
+    def worst(self) -> Request:
+        """The first of the requests with the most excess.
+
+        Raises:
+            ValueError: The report has no request.
+        """
+        return max(self.requests, key=lambda request: request.excess)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sums and the worst request as plain values, ready for JSON."""
+        return {
+            "requests": len(self.requests),
+            "wavefronts": self.wavefronts,
+            "ideal": self.ideal,
+            "excess": self.excess,
+            "worst": self.worst.to_dict() if self.requests else None,
+        }
+
+    def __str__(self) -> str:
+        """Return a table with a row for each kind of request, and who meets whom in the worst."""
+        kinds = sorted({request.kind for request in self.requests}, reverse=True)
+        parts = [BankReport(tuple(r for r in self.requests if r.kind == kind)) for kind in kinds]
+        lines = ["        requests  wavefronts  ideal  excess  worst of a request"]
+        for kind, part in zip(kinds, parts, strict=True):
+            lines.append(
+                f"{kind:<6}{len(part.requests):>10}{part.wavefronts:>12}{part.ideal:>7}"
+                f"{part.excess:>8}  {part.worst.wavefronts}, ideal {part.worst.ideal}"
+            )
+        lines += [line for part in parts if part.excess for line in _describe(part.worst)]
+        return "\n".join(lines)
+
+
+def wavefronts(
+    addresses: Tensor | Sequence[Any], width: int, active: Tensor | Sequence[Any] | None = None
+) -> BankReport:
+    """Count the wavefronts of accesses at any addresses.
+
+    Args:
+        addresses: Byte address of each thread, in order of the linear thread index (x fastest),
+            as integers of any shape: (32,) for a warp, (block_y, block_x) for a thread block,
+            (requests, 32) for many requests. Every 32 threads in that order are a warp; lanes that
+            the last one lacks are inactive. Addresses are multiples of the width.
+        width: Bytes that a lane accesses: 1, 2, 4, 8 or 16.
+        active: Whether each thread takes part, in the shape of ``addresses``; default: all do.
+
+    Returns:
+        A report with a request for each warp.
+
+    Raises:
+        ValueError: The width is none of those, an address is negative or not a multiple of it,
+            addresses are not integers, or the shapes differ.
+
+    Example:
+        >>> banks.wavefronts(16 * torch.arange(32), width=16).worst.wavefronts
+        4
+        >>> y, x = torch.meshgrid(torch.arange(16), torch.arange(32), indexing="ij")
+        >>> banks.wavefronts(4 * (17 * x + y), width=4).excess  # a column of a tile of pitch 17
+        0
+    """
+    numbers = torch.as_tensor(addresses, device="cpu")
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype is torch.bool:
+        raise ValueError(
+            f"wavefronts: expected addresses to be integers (bytes), got {numbers.dtype}."
+        )
+    live = (
+        torch.ones(numbers.shape, dtype=torch.bool)
+        if active is None
+        else torch.as_tensor(active, dtype=torch.bool, device="cpu")
+    )
+    if live.shape != numbers.shape:
+        raise ValueError(
+            f"wavefronts: expected active to have the shape of addresses, {tuple(numbers.shape)}, "
+            f"got {tuple(live.shape)}."
+        )
+    missing = -numbers.numel() % _LANES
+    by_warp = torch.nn.functional.pad(numbers.reshape(-1).to(torch.int64), (0, missing))
+    live_by_warp = torch.nn.functional.pad(live.reshape(-1), (0, missing))
+    warps = range(by_warp.numel() // _LANES)
+    return BankReport(
+        _requests(
+            [("access", warp) for warp in warps],
+            by_warp.view(-1, _LANES),
+            width,
+            live_by_warp.view(-1, _LANES),
+        )
+    )
+
+
+def tile_report(layout: Layout, tile: Tile = "scalar32", element_bytes: int = 4) -> BankReport:
+    """Count the wavefronts of a full tile of this package's transpose kernels.
+
+    The kernel's own code is run on the CPU for every thread, and each of its accesses recorded.
+
+    Args:
+        layout: Where the tile's rows lie in shared memory: ``"naive"``, ``"padded"`` or
+            ``"swizzled"``.
+        tile: ``"scalar32"`` (32 x 32 elements, one a lane), ``"vector"`` or ``"vector128"`` (16
+            bytes a lane).
+        element_bytes: Size of an element: 1, 2, 4, 8 or 16 bytes.
+
+    Returns:
+        A report of the tile's stores (input rows into shared memory) and loads (its columns).
+
+    Raises:
+        ValueError: There is no such layout, tile or element size.
+
+    Example:
+        >>> report = banks.tile_report("naive")
+        >>> report.stores.worst.wavefronts, report.loads.worst.wavefronts
+        (1, 32)
+    """
+    accesses = torch.ops.swizzle._tile_accesses(layout, tile, element_bytes)
+    names: list[tuple[Kind, int]] = [
+        ("load" if is_load else "store", warp) for is_load, _, warp in accesses[:, :3].tolist()
+    ]
+    (width,) = accesses[:, 1].unique().tolist()
+    addresses = accesses[:, 3:]
+    return BankReport(_requests(names, addresses, width, addresses >= 0))
+
+
+def assert_no_bank_conflicts(report: BankReport, *, max_excess: int = 0) -> None:
+    """Fail a test whose accesses conflict. Needs no GPU.
+
+    Args:
+        report: What `wavefronts` or `tile_report` returned.
+        max_excess: Wavefronts beyond the ideal, over all requests, that are still accepted.
+
+    Raises:
+        AssertionError: There are more; the message says which lanes meet in the worst request.
+
+    Example:
+        >>> def test_my_tile_has_no_conflicts():
+        ...     y, x = torch.meshgrid(torch.arange(32), torch.arange(32), indexing="ij")
+        ...     assert_no_bank_conflicts(banks.wavefronts(4 * (33 * x + y), width=4))
+    """
+    __tracebackhide__ = True
+    if report.excess > max_excess:
+        raise AssertionError(
+            f"expected at most {max_excess} excess wavefronts, got {report.excess} in "
+            f"{len(report.requests)} requests\n" + "\n".join(_describe(report.worst))
+        )
+
+
+def draw_request(request: Request) -> str:
+    """Draw the lanes of a request against the banks, as text that fits 80 columns.
+
+    A sign stands where a lane wants a word from a bank: the turn (1 to 9, then a to w) in which
+    the bank serves that word. Lanes of a group that share a word share its turn.
+
+    Args:
+        request: One of a report's requests, for example the worst.
+
+    Returns:
+        Lines for the 32 lanes: group, lane, byte address, banks 0 to 31. No newline at the end.
+
+    Example:
+        >>> print(banks.draw_request(banks.wavefronts([0, 128, 4], width=4).worst))
+        access of warp 0, 4 bytes a lane: wavefronts 2, ideal 1, excess 1
+                        bank 0         1         2         3
+        group lane   address 01234567890123456789012345678901
+            0    0         0 1...............................
+            0    1       128 2...............................
+            0    2         4 .1..............................
+            -    3         - ................................
+        ...
+    """
+    lines = [
+        _headline(request),
+        "                bank 0         1         2         3",
+        "group lane   address 01234567890123456789012345678901",
+    ]
+    turns: dict[tuple[int, int], list[int]] = {}
+    for lane, entries in enumerate(_words_of(request)):
+        row = ["."] * 32
+        for group, word, bank in entries:
+            served = turns.setdefault((group, bank), [])
+            if word not in served:
+                served.append(word)
+            row[bank] = _TURNS[served.index(word)]
+        group_name = str(entries[0][0]) if entries else "-"
+        address = "-" if request.addresses[lane] is None else str(request.addresses[lane])
+        lines.append(f"{group_name:>5}{lane:>5}{address:>10} {''.join(row)}")
+    return "\n".join(lines)
+
+
+def _requests(
+    names: Sequence[tuple[Kind, int]], addresses: Tensor, width: int, active: Tensor
+) -> tuple[Request, ...]:
+    """Ask the model for each row of (requests, 32) addresses; names are (kind, warp)."""
+    counts = torch.ops.swizzle._bank_wavefronts(addresses, width, active).tolist()
+    words = torch.ops.swizzle._bank_words(addresses, width, active).tolist()
+    rows = zip(names, addresses.tolist(), active.tolist(), counts, words, strict=True)
+    return tuple(
+        Request(
+            kind=kind,
+            warp=warp,
+            width=width,
+            addresses=tuple(a if live else None for a, live in zip(row, lives, strict=True)),
+            wavefronts=actual,
+            ideal=ideal,
+            meetings=_meetings(_wanted(entries)),
+        )
+        for (kind, warp), row, lives, (actual, ideal), entries in rows
+    )
+
+
+def _words_of(request: Request) -> list[list[tuple[int, int, int]]]:
+    """What each lane wants: (group, word, bank) for each word of its access."""
+    addresses = torch.tensor([[-1 if a is None else a for a in request.addresses]])
+    words = torch.ops.swizzle._bank_words(addresses, request.width, addresses >= 0)
+    return _wanted(words[0].tolist())
+
+
+def _wanted(entries: list[list[list[int]]]) -> list[list[tuple[int, int, int]]]:
+    """Drop the marks of inactive lanes."""
+    return [
+        [(group, word, bank) for group, word, bank in lane_entries if bank >= 0]
+        for lane_entries in entries
+    ]
+
+
+def _meetings(wanted: list[list[tuple[int, int, int]]]) -> tuple[Meeting, ...]:
+    """Find the banks from which a group wants more than one word."""
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for lane, entries in enumerate(wanted):
+        for group, word, bank in entries:
+            found.setdefault((group, bank), []).append((lane, word))
+    meetings = (
+        Meeting(group, bank, tuple(lane for lane, _ in pairs), tuple(word for _, word in pairs))
+        for (group, bank), pairs in sorted(found.items())
+    )
+    return tuple(meeting for meeting in meetings if meeting.ways > 1)
+
+
+def _headline(request: Request) -> str:
+    return (
+        f"{request.kind} of warp {request.warp}, {request.width} bytes a lane: "
+        f"wavefronts {request.wavefronts}, ideal {request.ideal}, excess {request.excess}"
+    )
+
+
+def _describe(request: Request) -> list[str]:
+    """Say who meets whom; banks in which the same lanes meet share a line."""
+    banks: dict[tuple[int, tuple[int, ...], int], list[int]] = {}
+    for meeting in request.meetings:
+        banks.setdefault((meeting.group, meeting.lanes, meeting.ways), []).append(meeting.bank)
+    return [_headline(request)] + [
+        f"  group {group}, bank{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}: "
+        f"lanes {_ranges(lanes)} want {ways} words"
+        for (group, lanes, ways), numbers in banks.items()
+    ]
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Shorten ascending numbers: 0-3, 8, 12-15."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
