@@ -39,7 +39,7 @@ struct GatherProgram {
   static bool reaches(const Problem& problem) {
     std::int64_t last = 0;
     for (int i = 0; i < problem.rank; ++i) last += (problem.size[i] - 1) * problem.src_stride[i] * kElementBytes;
-    return last <= std::numeric_limits<Offset>::max();
+    return last <= static_cast<std::int64_t>(std::numeric_limits<Offset>::max());
   }
 
   static GatherArguments<Offset> make_arguments(const Problem& problem, const void* src, void* dst) {
@@ -121,7 +121,7 @@ auto for_each_piece(Problem problem, std::int64_t limit, const Launch& launch, s
 /// Calls `run(program, arguments, blocks)` for each piece of a problem, with the program that its offsets ask for.
 template <int kElementBytes, class Run>
 auto dispatch_gather(const Problem& problem, const void* src, void* dst, const Run& run) {
-  using Narrow = GatherProgram<kElementBytes, std::int32_t>;
+  using Narrow = GatherProgram<kElementBytes, std::uint32_t>;
   using Wide = GatherProgram<kElementBytes, std::int64_t>;
   const auto launch = [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
     const void* from = static_cast<const unsigned char*>(src) + src_offset;

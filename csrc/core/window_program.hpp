@@ -197,8 +197,9 @@ struct WindowProgram : TiledProgram<WindowProgram<Policy_>> {
     }
     const std::int64_t cut = args.src_end - misalignment_of(args.src_end) - src;
     const auto end = static_cast<int>(min_of<std::int64_t>(args.src_end - src, needed));
+    if (cut >= end) return;
     SWIZZLE_NO_UNROLL
-    for (int i = static_cast<int>(max_of<std::int64_t>(cut, misalignment)); i < end; ++i) {
+    for (int i = max_of(static_cast<int>(cut), misalignment); i < end; ++i) {
       memory.store_shared(kLoadSteps + 1 + i % kChunkBytes, window_offset(row) + i,
                           memory.template load_global<Opaque<1>>(src + i));
     }

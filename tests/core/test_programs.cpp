@@ -242,6 +242,46 @@ TEST(Locate, ReachesBeyond32Bits) {
   EXPECT_EQ(reinterpret_cast<std::intptr_t>(last.dst), std::intptr_t{46341} * 1448 * 32 + 1448 * 32);
 }
 
+// Counts loads by address, without memory behind the addresses.
+struct CountingMemory {
+  std::int64_t whole_chunks = 0;
+  std::int64_t single_bytes = 0;
+  void copy_window_to_shared(int, int, const unsigned char*) { ++whole_chunks; }
+  void await_copies() const {}
+  template <class T>
+  T load_global(const unsigned char*) {
+    ++single_bytes;
+    return T{};
+  }
+  template <class T>
+  void store_shared(int, int, const T&) {}
+};
+
+// 6 GB of bytes at an odd pitch: only the very last chunk may be loaded byte by byte.
+TEST(Windows, OfAHugeInputAreCutAtItsEndAlone) {
+  using Program = WindowProgram<WindowPolicy<1>>;
+  Transposition huge;
+  huge.rows = 77777;
+  huge.cols = 77777;
+  huge.src_row_stride = 77777;
+  huge.src_col_stride = 1;
+  huge.dst_col_stride = 77777;
+  const auto* src = reinterpret_cast<const unsigned char*>(std::uintptr_t{1} << 40);
+  const TileArguments args = Program::make_arguments(huge, src, nullptr);
+  const auto single_bytes_of = [&](std::int64_t block) {
+    const auto tile = Program::locate(args, static_cast<std::uint32_t>(block));
+    CountingMemory memory;
+    for (int thread = 0; thread < Program::kThreads; ++thread) Program::load(memory, args, tile, thread);
+    EXPECT_GT(memory.whole_chunks, 0);
+    return memory.single_bytes;
+  };
+  const std::int64_t blocks = Program::block_count(huge);
+  for (const std::int64_t block : {std::int64_t{0}, std::int64_t{1}, blocks / 3, blocks / 2, blocks - 700}) {
+    EXPECT_EQ(single_bytes_of(block), 0) << "block " << block;
+  }
+  EXPECT_EQ(single_bytes_of(blocks - 1), std::int64_t{77777} * 77777 % 16);
+}
+
 TEST(HostMemory, RefusesWhatAKernelMustNotDo) {
   alignas(16) unsigned char bytes[64] = {};
   HostMemory memory({bytes, bytes + 32}, {bytes + 32, bytes + 64});
