@@ -224,6 +224,24 @@ TEST(ChunkSwizzle, TheRowFormIsTmaForRowsOf128BytesOnly) {
   static_assert(std::is_same_v<ChunkedRow<256, 16>::RowForm, Swizzle<4, 4, 4>>);
 }
 
+// Whether the XOR of every address from `base` on is the base plus the XOR of the offset.
+template <class Xor>
+bool starts_anew_at(int base) {
+  for (int offset = 0; offset < 4096; ++offset) {
+    if (Xor::apply(base + offset) != base + Xor::apply(offset)) return false;
+  }
+  return true;
+}
+
+TEST(ChunkSwizzle, AnXorOfAddressesNeedsABaseThatIsAMultipleOfItsPeriod) {
+  for (const int base : {256, 512, 1024, 2048}) {
+    EXPECT_TRUE((starts_anew_at<Swizzle<1, 4, 3>>(base)));
+    EXPECT_EQ((starts_anew_at<Swizzle<2, 4, 3>>(base)), base % 512 == 0);
+    EXPECT_EQ((starts_anew_at<Swizzle<3, 4, 3>>(base)), base % 1024 == 0);
+  }
+  EXPECT_FALSE((starts_anew_at<Swizzle<1, 4, 3>>(128)));
+}
+
 TEST(ChunkSwizzle, BothFormsAreOneExactlyForRowsOfOneLine) {
   for_each_tile([](auto tile) {
     using Tile = decltype(tile);
@@ -422,7 +440,7 @@ void expect_scalar_counts(const ScalarTileCounts& expected) {
 // The table of docs/formula.md, cell by cell: {row write, column read}.
 TEST(ChunkSwizzleCounts, ScalarAccesses) {
   // clang-format off
-  //                    T   rows colsideal naive  +1 element   +1 word row form            line form
+  //                    T  rows cols ideal naive  +1 element   +1 word row form            line form
   expect_scalar_counts< 1,  32,  32>({1, {1,  8}, {1, {1, 2}}, {1, 1}, {4, 8, 8},          {1, 2, 4}});
   expect_scalar_counts< 1,  32,  16>({1, {1,  4}, {1, {2, 3}}, {1, 1}, {4, 4, 4},          {1, 2, 4}});
   expect_scalar_counts< 1,  64,  32>({1, {1,  8}, {1, {1, 2}}, {1, 1}, {4, 8, 8},          {1, 2, 4}});
