@@ -26,3 +26,21 @@ target_include_directories(core_tests PRIVATE csrc)
 target_compile_options(core_tests PRIVATE -Wall -Wextra -Wpedantic)
 target_link_libraries(core_tests PRIVATE GTest::gtest_main)
 gtest_discover_tests(core_tests DISCOVERY_MODE PRE_TEST)
+
+# Builds that must fail, each with its sentence; the first shows that the file builds where the sizes are right.
+function(add_chunked_tile_build name element_bytes chunk_bytes cols sentence)
+  add_test(NAME ChunkSwizzleBuild.${name} COMMAND ${CMAKE_CXX_COMPILER} -std=c++17 -fsyntax-only
+    -I${PROJECT_SOURCE_DIR}/csrc -DELEMENT_BYTES=${element_bytes} -DCHUNK_BYTES=${chunk_bytes} -DCOLS=${cols}
+    ${PROJECT_SOURCE_DIR}/tests/core/refused/chunked_tile.cpp)
+  if(sentence)
+    set_tests_properties(ChunkSwizzleBuild.${name} PROPERTIES PASS_REGULAR_EXPRESSION "${sentence}")
+  endif()
+endfunction()
+add_chunked_tile_build(PowersOfTwoAreAccepted 4 16 32 "")
+foreach(cols IN ITEMS 20 24 33 48)
+  add_chunked_tile_build(RowsOf${cols}AreRefused 4 4 ${cols} "the number of columns is a power of two")
+endforeach()
+add_chunked_tile_build(ElementsOf12BytesAreRefused 12 16 32 "an element has a power of two of bytes")
+add_chunked_tile_build(ChunksOf12BytesAreRefused 4 12 32 "a chunk has a power of two of bytes")
+add_chunked_tile_build(ChunksBelowAnElementAreRefused 8 4 32 "a chunk holds at least one whole element")
+add_chunked_tile_build(ChunksBeyondARowAreRefused 4 16 2 "a chunk is not longer than the row")

@@ -1,7 +1,8 @@
-// Shared-memory layouts: where chunk (row, byte) of a tile is stored. The only home of these formulas.
+// Shared-memory layouts: where chunk (row, byte) of a tile is stored. The only home of these formulas, but for the XOR
+// itself, which chunk_swizzle.hpp derives.
 #pragma once
 
-#include "swizzle.hpp"
+#include "chunk_swizzle.hpp"
 
 namespace swizzle {
 
@@ -47,22 +48,16 @@ struct Swizzled {
 };
 
 /// The layouts that fit a policy. A column access of a program steps kChunkElements rows from lane to lane, so pads
-/// come after that many rows and the XOR is fed by the row number divided by it.
-///
-/// The XOR is the *line* form of the article's formula: it acts within a 128-byte line (the span of all banks) and is
-/// fed by the line number where rows are shorter than a line. Chunks below one word (4 bytes) stay together, since
-/// lanes that meet in one word do not conflict.
+/// come after that many rows and the XOR, the line form of chunk_swizzle.hpp, is fed by the row number divided by it.
+/// Chunks below one word (4 bytes) stay together, since lanes that meet in one word do not conflict.
 template <class Policy>
 struct LayoutsFor {
-  static constexpr int kUnitBytes = max_of(4, Policy::kChunkBytes);
-  static constexpr int kBase = log2_floor(kUnitBytes);
-  static constexpr int kStepBits = log2_floor(Policy::kRowBytes * Policy::kChunkElements);
-  static constexpr int kLineBits = 7;
+  static constexpr int kUnitBytes = max_of(kWordBytes, Policy::kChunkBytes);
 
   using Naive = RowMajor<Policy::kRowBytes>;
   using Pad = Padded<Policy::kRowBytes, kUnitBytes, Policy::kChunkElements>;
-  using Xor = Swizzled<Policy::kRowBytes, Swizzle<min_of(kLineBits, log2_floor(Policy::kRowBytes)) - kBase, kBase,
-                                                  max_of(kLineBits, kStepBits) - kBase>>;
+  using Xor =
+      Swizzled<Policy::kRowBytes, typename ChunkedRow<Policy::kRowBytes, kUnitBytes, Policy::kChunkElements>::LineForm>;
 };
 
 }  // namespace swizzle
