@@ -120,6 +120,15 @@ TEST(ChunkSwizzle, AppliedTwiceBothFormsGiveTheOffsetBack) {
   });
 }
 
+TEST(ChunkSwizzle, TheLineFormStaysWithinALine) {
+  for_each_tile([](auto tile) {
+    using Tile = decltype(tile);
+    for (int offset = 0; offset < kTestedRows * Tile::kRowBytes; ++offset) {
+      ASSERT_EQ(Tile::LineForm::apply(offset) / kLineBytes, offset / kLineBytes);
+    }
+  });
+}
+
 // Counts places over consecutive rows from every row on, for every chunk of a row.
 template <class Tile, class Layout, int kWindowBytes>
 void expect_spread(int most) {
