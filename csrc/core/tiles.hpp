@@ -1,6 +1,7 @@
 // The tiles: their names, and what each can serve.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "flat_program.hpp"
@@ -23,56 +24,45 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 /// - kDirect:    no tile: element by element, in output order.
 enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kDirect };
 
-struct MethodName {
-  Method method;
-  std::string_view name;
-};
-struct TileName {
-  Tile tile;
+/// A value and the name that callers know it by.
+template <class Value>
+struct Named {
+  Value value;
   std::string_view name;
 };
 
-inline constexpr MethodName kMethodNames[] = {
+inline constexpr Named<Method> kMethodNames[] = {
     {Method::kAuto, "auto"}, {Method::kNaive, "naive"}, {Method::kPadded, "padded"}, {Method::kSwizzled, "swizzled"}};
-inline constexpr TileName kTileNames[] = {{Tile::kScalar32, "scalar32"},
-                                          {Tile::kVector, "vector"},
-                                          {Tile::kVector128, "vector128"},
-                                          {Tile::kWindow, "window"},
-                                          {Tile::kDeinterleave, "deinterleave"},
-                                          {Tile::kFlat, "flat"},
-                                          {Tile::kDirect, "direct"}};
+inline constexpr Named<Tile> kTileNames[] = {{Tile::kScalar32, "scalar32"},
+                                             {Tile::kVector, "vector"},
+                                             {Tile::kVector128, "vector128"},
+                                             {Tile::kWindow, "window"},
+                                             {Tile::kDeinterleave, "deinterleave"},
+                                             {Tile::kFlat, "flat"},
+                                             {Tile::kDirect, "direct"}};
 
-/// Sets `method` to the method of that name; false for an unknown name. parse_tile does the same for tiles.
-constexpr bool parse_method(std::string_view name, Method& method) {
-  for (const MethodName& entry : kMethodNames) {
+/// Sets `value` to what `name` stands for in a table of names; false for a name that is not there.
+template <class Value, std::size_t kCount>
+constexpr bool parse_name(const Named<Value> (&names)[kCount], std::string_view name, Value& value) {
+  for (const Named<Value>& entry : names) {
     if (entry.name == name) {
-      method = entry.method;
+      value = entry.value;
       return true;
     }
   }
   return false;
 }
-constexpr bool parse_tile(std::string_view name, Tile& tile) {
-  for (const TileName& entry : kTileNames) {
-    if (entry.name == name) {
-      tile = entry.tile;
-      return true;
-    }
-  }
-  return false;
-}
-constexpr std::string_view name_of(Method method) {
-  for (const MethodName& entry : kMethodNames) {
-    if (entry.method == method) return entry.name;
+
+/// The name of a value in a table of names; empty for a value that is not there.
+template <class Value, std::size_t kCount>
+constexpr std::string_view find_name(const Named<Value> (&names)[kCount], Value value) {
+  for (const Named<Value>& entry : names) {
+    if (entry.value == value) return entry.name;
   }
   return {};
 }
-constexpr std::string_view name_of(Tile tile) {
-  for (const TileName& entry : kTileNames) {
-    if (entry.tile == tile) return entry.name;
-  }
-  return {};
-}
+constexpr std::string_view name_of(Method method) { return find_name(kMethodNames, method); }
+constexpr std::string_view name_of(Tile tile) { return find_name(kTileNames, tile); }
 
 /// Whether a tile leaves the layout in shared memory open, so that a method other than auto means something.
 constexpr bool has_layout(Tile tile) {

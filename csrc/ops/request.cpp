@@ -43,15 +43,15 @@ void check_tensor_kind(std::string_view op, const at::Tensor& self) {
 
 Method check_method(std::string_view op, std::string_view name) {
   Method method = Method::kAuto;
-  TORCH_CHECK_VALUE(parse_method(name, method), op, ": expected method to be one of ", list_names(kMethodNames),
-                    ", got '", name, "'");
+  TORCH_CHECK_VALUE(parse_name(kMethodNames, name, method), op, ": expected method to be one of ",
+                    list_names(kMethodNames), ", got '", name, "'");
   return method;
 }
 
 Tile check_tile(std::string_view op, std::string_view name) {
   Tile tile = Tile::kDirect;
-  TORCH_CHECK_VALUE(parse_tile(name, tile), op, ": expected tile to be one of ", list_names(kTileNames), ", got '",
-                    name, "'");
+  TORCH_CHECK_VALUE(parse_name(kTileNames, name, tile), op, ": expected tile to be one of ", list_names(kTileNames),
+                    ", got '", name, "'");
   return tile;
 }
 

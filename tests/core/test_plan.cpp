@@ -173,20 +173,20 @@ TEST(Plan, IsACopyForEveryMethodWhereNothingIsTransposed) {
 }
 
 TEST(Plan, NamesParseBackToWhatTheyName) {
-  for (const MethodName& entry : kMethodNames) {
+  for (const Named<Method>& entry : kMethodNames) {
     Method method{};
-    EXPECT_TRUE(parse_method(entry.name, method));
+    EXPECT_TRUE(parse_name(kMethodNames, entry.name, method));
     EXPECT_EQ(name_of(method), entry.name);
   }
-  for (const TileName& entry : kTileNames) {
+  for (const Named<Tile>& entry : kTileNames) {
     Tile tile{};
-    EXPECT_TRUE(parse_tile(entry.name, tile));
+    EXPECT_TRUE(parse_name(kTileNames, entry.name, tile));
     EXPECT_EQ(name_of(tile), entry.name);
   }
   Method method{};
   Tile tile{};
-  EXPECT_FALSE(parse_method("fastest", method));
-  EXPECT_FALSE(parse_tile("scalar33", tile));
+  EXPECT_FALSE(parse_name(kMethodNames, "fastest", method));
+  EXPECT_FALSE(parse_name(kTileNames, "scalar33", tile));
 }
 
 // Any strided view, any method: the planned program writes what element-by-element indexing says.
@@ -216,7 +216,7 @@ TEST(Plan, EveryRandomViewIsMovedRight) {
     view.dst_offset_bytes = below(6) == 0 ? view.element_bytes * below(3) : 0;
     Arena arena(view);
     const Problem problem = arena.problem();
-    const Plan plan = plan_of(problem, kMethodNames[below(4)].method, reinterpret_cast<std::uintptr_t>(arena.src()),
+    const Plan plan = plan_of(problem, kMethodNames[below(4)].value, reinterpret_cast<std::uintptr_t>(arena.src()),
                               reinterpret_cast<std::uintptr_t>(arena.dst()));
     ++routes[static_cast<int>(plan.route)];
     ASSERT_TRUE(arena.run(plan, problem)) << "round " << round;
