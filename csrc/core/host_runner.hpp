@@ -147,10 +147,9 @@ class HostMemory {
 template <class Program>
 void run_tile_program(const Transposition& problem, const void* src, void* dst, HostMemory& memory) {
   const auto args = Program::make_arguments(problem, src, dst);
-  const std::int64_t blocks = Program::block_count(problem);
-  for (std::int64_t block = 0; block < blocks; ++block) {
+  for (std::int64_t block = 0; block < args.block_count; ++block) {
     const auto tile = Program::locate(args, static_cast<std::uint32_t>(block));
-    memory.enter_block(static_cast<std::uint32_t>(block), Program::kSharedBytes);
+    memory.enter_block(static_cast<std::uint32_t>(block), Program::shared_bytes(args));
     for (int thread = 0; thread < Program::kThreads; ++thread) {
       memory.enter_thread(thread);
       Program::load(memory, args, tile, thread);

@@ -69,18 +69,16 @@ inline bool windows_pay(const Transposition& matrices) {
 ///   (12000, 64, 64)    .68 / .97    .92 / .96    .98 / .99    .98 / 1.0
 ///   (5000, 100, 100) of 4 bytes, 3.1 runs a matrix: .69 / .95
 inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
-  const FlatShape shape = find_flat_shape(matrices);
+  constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
+  const FlatRun run = find_flat_shape(matrices).run;
   const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
   const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
-  switch (shape.run) {
-    case FlatRun::kRows:
-      return matrices.rows >= 4 * shape.rows && (!chunks_fit || row_bytes <= 48);
-    case FlatRun::kColumns:
-      return matrices.cols >= 4 * shape.cols &&
-             (chunks_fit ? matrices.rows <= 16 && column_bytes <= 64 : column_bytes <= 200);
-    default:
-      return !chunks_fit || min_of(row_bytes, column_bytes) <= 64;
+  if (run == FlatRun::kMatrices) {
+    return !chunks_fit || matrices.rows * matrices.cols <= 64 || min_of(row_bytes, column_bytes) <= 32 ||
+           max_of(row_bytes, column_bytes) <= 64;
   }
+  if (!chunks_fit) return matrices.byte_count() >= kMinBytes;
+  return run == FlatRun::kRows ? row_bytes <= 48 : matrices.rows <= 16 && column_bytes <= 32;
 }
 
 /// The tile that is fastest for a transposition. Note [Measured shares]:
@@ -93,8 +91,8 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
                         const DeviceTraits& device) {
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
   if (deinterleave_fits(matrices, src_address, dst_address)) return Tile::kDeinterleave;
-  if (matrices.rows * matrices.cols <= 64) return Tile::kDirect;
-  if (flat_fits(matrices, src_address, dst_address) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
+  if (matrices.rows * matrices.cols <= 16) return Tile::kDirect;
+  if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
   const bool sectors_fit = chunks_fit && are_aligned(matrices, src_address, dst_address, 32);
   if (!sectors_fit && windows_pay(matrices)) return Tile::kWindow;

@@ -58,9 +58,9 @@ template <class Program, bool kKeepsInput>
 cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
   const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
   if (status != cudaSuccess) return status;
-  const auto blocks = static_cast<unsigned>(Program::block_count(matrices));
   const typename Program::Arguments args = Program::make_arguments(matrices, src, dst);
-  tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::kSharedBytes, stream>>>(args);
+  const auto blocks = static_cast<unsigned>(args.block_count);
+  tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::shared_bytes(args), stream>>>(args);
   return cudaGetLastError();
 }
 
