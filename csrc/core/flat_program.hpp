@@ -43,14 +43,11 @@ inline constexpr std::int64_t kMaxFlatImageBytes = 32 * 1024;
 /// matrices are cut into runs even if they fit as a whole ((3072, 1024, 24) bytes, H200, 2026-11-29: .93 against .61).
 inline FlatShape find_flat_shape(const Transposition& problem) {
   constexpr std::int64_t kMaxSide = 128;
-  // Blocks that run at a time: eight on each of an H200's 132 SMs. Whole waves of them keep the end of a launch short
-  // (8 rows of bytes, 32 MiB: .86 in 1.9 waves, .82 in 1.3; H200, 2026-11-30). Elsewhere the last wave is less full.
-  constexpr std::int64_t kBlocksInFlight = 8 * 132;
+  constexpr std::int64_t kMinBlocks = 256;
   constexpr std::int64_t kMinImageBytes = 4 * 1024;
   const std::int64_t chunk = 16 / problem.element_bytes;
   const std::int64_t matrix_bytes = problem.rows * problem.cols * problem.element_bytes;
-  const std::int64_t waves = ceil_div(problem.byte_count(), kFlatImageBytes * kBlocksInFlight);
-  const std::int64_t image_bytes = max_of(kMinImageBytes, ceil_div(problem.byte_count(), waves * kBlocksInFlight));
+  const std::int64_t image_bytes = max_of(kMinImageBytes, min_of(kFlatImageBytes, problem.byte_count() / kMinBlocks));
   if (problem.src_col_stride != 1) return {};
   const bool rows_are_packed = problem.src_row_stride == problem.cols;
   const bool cols_are_packed = problem.dst_col_stride == problem.rows;
@@ -94,7 +91,7 @@ struct FlatArguments : TileArguments {
   int step_offset = 0;
   FastDivision rows_division;     // by the rows of a column of the image
   FastDivision matrix_division;   // by the elements of a matrix
-  FastDivision segment_division;  // by chunks of an input segment, or by groups of eight vectors of an output segment
+  FastDivision segment_division;  // by groups of eight vectors of an output segment
 };
 
 template <int kElementBytes_, FlatRun kRun>
@@ -131,9 +128,7 @@ struct FlatProgram {
     args.rows_division = FastDivision(static_cast<std::uint32_t>(shape.rows));
     args.matrix_division = FastDivision(static_cast<std::uint32_t>(shape.rows * shape.cols));
     if (kRun == FlatRun::kColumns) {
-      const auto chunks = static_cast<std::uint32_t>(ceil_div(shape.cols, kChunkElements) + 1) | 1u;
-      args.segment_division = FastDivision(chunks);
-      args.segment_bytes = static_cast<int>(chunks * 16);
+      args.segment_bytes = static_cast<int>((ceil_div(shape.cols, kChunkElements) + 1) | 1) * 16;
     } else {
       if (kRun == FlatRun::kRows) {
         args.segment_division = FastDivision(static_cast<std::uint32_t>(shape.rows / (kLanesAlong * kChunkElements)));
@@ -194,10 +189,11 @@ struct FlatProgram {
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const FlatArguments& args, const Origin& tile, int thread) {
     int step = 0;
     if constexpr (kRun == FlatRun::kColumns) {
-      const auto chunks = static_cast<int>(args.segment_division.divisor);
+      const int chunks = (args.segment_bytes / 16 + 7) / 8 * 8;
       for (int i = thread; i < tile.rows * chunks; i += kThreads, ++step) {
-        const auto row = static_cast<int>(args.segment_division.quotient(static_cast<std::uint32_t>(i)));
-        const int chunk = i - row * chunks;
+        const auto group = static_cast<int>(args.rows_division.quotient(static_cast<std::uint32_t>(i / 8)));
+        const int row = i / 8 - group * tile.rows;
+        const int chunk = group * 8 + i % 8;
         const unsigned char* src = tile.src + row * args.src_row_pitch;
         const int misalignment = misalignment_of(src);
         if (chunk * 16 < misalignment + tile.cols * kElementBytes) {
@@ -283,22 +279,16 @@ struct FlatProgram {
     }
   }
 
-  // Lanes that gather small matrices' elements of less than a word meet in every fourth bank as long as all are at the
-  // same element: each quarter of a warp begins at another word of its vectors.
-  static constexpr bool kRotatesWords = kRun == FlatRun::kMatrices && kElementBytes < kWordBytes;
-  SWIZZLE_HOST_DEVICE static int first_word(int thread) { return kRotatesWords ? thread % kLanes / 8 : 0; }
-
   // A vector of the output from the image. Offsets are of its elements; `base` is added to each.
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static Opaque<16> gather(Memory& memory, int step, const int (&offset)[kChunkElements], int base,
-                                               int first_word = 0) {
+  SWIZZLE_HOST_DEVICE static Opaque<16> gather(Memory& memory, int step, const int (&offset)[kChunkElements],
+                                               int base) {
     Element element[kChunkElements];
     SWIZZLE_UNROLL
     for (int k = 0; k < kChunkElements; ++k) {
       element[k] = memory.template load_shared<Element>(step * kChunkElements + k, offset[k] + base);
     }
-    const Opaque<16> value = pack<kElementBytes>(element);
-    return kRotatesWords ? rotate<kWordBytes>(value, 4 - first_word) : value;
+    return pack<kElementBytes>(element);
   }
 
   // kRows. Eight lanes along an output row, four on adjacent columns, which mostly share words. A warp walks along its
@@ -371,37 +361,31 @@ struct FlatProgram {
     }
   }
 
-  // The image offsets of the kChunkElements elements of the flat output from `first` on, beginning with those of word
-  // `first_word`.
-  SWIZZLE_HOST_DEVICE static void find_offsets(const FlatArguments& args, const Origin& tile, int first, int first_word,
+  // The image offsets of the kChunkElements elements of the flat output from `first` on.
+  SWIZZLE_HOST_DEVICE static void find_offsets(const FlatArguments& args, const Origin& tile, int first,
                                                int (&offset)[kChunkElements]) {
     Cursor cursor = find(args, first);
-    if constexpr (kRun == FlatRun::kMatrices) {
-      constexpr int kWordElements = kRotatesWords ? kWordBytes / kElementBytes : kChunkElements;
-      const auto element = [&](int i) {
-        return (i / kWordElements + first_word) % 4 * kWordElements + i % kWordElements;
-      };
-      if (args.tile_rows >= kChunkElements) {
-        // At most one column ends among the elements. The one behind a matrix's last is also the next in the image.
-        const int wrap = args.tile_rows - cursor.row;
-        const int jump = (cursor.col + 1 < args.tile_cols ? 1 - args.tile_rows * args.tile_cols : 1 - args.tile_cols);
-        const int index = (cursor.matrix * args.tile_rows + cursor.row) * args.tile_cols + cursor.col;
-        SWIZZLE_UNROLL
-        for (int i = 0; i < kChunkElements; ++i) {
-          const int at = index + element(i) * args.tile_cols + (element(i) >= wrap ? jump : 0);
-          offset[i] = skewed(args, tile.misalignment + at * kElementBytes);
-        }
-      } else {
-        SWIZZLE_UNROLL
-        for (int i = 0; i < kChunkElements; ++i) offset[i] = image_offset(args, tile, find(args, first + element(i)));
-      }
-    } else {
+    if (kRun == FlatRun::kMatrices && args.tile_rows >= kChunkElements) {
+      // At most one column ends among the elements. The one behind a matrix's last is also the next in the image.
+      const int wrap = args.tile_rows - cursor.row;
+      const int jump = cursor.col + 1 < args.tile_cols ? 1 - args.tile_rows * args.tile_cols : 1 - args.tile_cols;
+      const int index = (cursor.matrix * args.tile_rows + cursor.row) * args.tile_cols + cursor.col;
       SWIZZLE_UNROLL
       for (int k = 0; k < kChunkElements; ++k) {
-        offset[k] = image_offset(args, tile, cursor);
-        if (++cursor.row < args.tile_rows) continue;
-        cursor.row = 0;
-        ++cursor.col;
+        const int at = index + k * args.tile_cols + (k >= wrap ? jump : 0);
+        offset[k] = skewed(args, tile.misalignment + at * kElementBytes);
+      }
+      return;
+    }
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kChunkElements; ++k) {
+      offset[k] = image_offset(args, tile, cursor);
+      if (++cursor.row < args.tile_rows) continue;
+      cursor.row = 0;
+      ++cursor.col;
+      if (kRun == FlatRun::kMatrices && cursor.col == args.tile_cols) {
+        cursor.col = 0;
+        ++cursor.matrix;
       }
     }
   }
@@ -422,10 +406,10 @@ struct FlatProgram {
       if (first >= 0 && first + kChunkElements <= tile.elements) {
         if (!is_known) {
           base = 0;
-          find_offsets(args, tile, first, first_word(thread), offset);
+          find_offsets(args, tile, first, offset);
           is_known = args.step_offset > 0;
         }
-        memory.store_global(dst, gather(memory, step, offset, base, first_word(thread)));
+        memory.store_global(dst, gather(memory, step, offset, base));
       } else {
         SWIZZLE_NO_UNROLL
         for (int k = max_of(0, -first); k < kChunkElements && first + k < tile.elements; ++k) {
