@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import json
 import os
 import re
@@ -294,9 +295,12 @@ def test_the_picture_is_the_golden_one() -> None:
     assert banks.draw_request(report.worst) == PICTURE
 
 
-def test_the_examples_in_the_documentation_are_right() -> None:
-    result = doctest.testmod(banks, extraglobs={"banks": banks}, optionflags=doctest.ELLIPSIS)
-    assert result.attempted > 10
+@pytest.mark.parametrize("module", ["", "._advice", "._layout", "._picture", "._report", "._tile"])
+def test_the_examples_in_the_documentation_are_right(module: str) -> None:
+    documented = importlib.import_module(f"torch_swizzle.banks{module}")
+    names = {"banks": banks, "torch": torch}
+    result = doctest.testmod(documented, extraglobs=names, optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
     assert result.failed == 0
 
 
@@ -412,7 +416,7 @@ def test_info_reports_a_gpu_on_which_kernels_fail(
 ) -> None:
     gpu = {"name": "Old GPU", "capability": "7.0", "error": "expected a GPU of the architectures"}
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr("torch_swizzle.__main__._describe_gpu", lambda index: gpu)
+    monkeypatch.setattr("torch_swizzle._commands.info._describe_gpu", lambda index: gpu)
     assert main(["info"]) == 1
     out = capsys.readouterr().out
     assert "\nGPU            Old GPU (7.0): expected a GPU of the architectures\n" in out
