@@ -25,6 +25,8 @@ class Bound:
     """Requests in which it goes over the tile."""
     wavefronts: int
     """The least wavefronts of all of them."""
+    per_request: int
+    """The most that one of them has to take at least."""
     ideal: int
     """The least for their width alone."""
     reason: str
@@ -97,11 +99,12 @@ class Advice:
             f"tile {self.rows} x {self.cols}, elements of {self.element_bytes} bytes, "
             f"{self.examined} layouts examined"
         ]
-        lines += [
-            f"{bound.access}: at least {bound.wavefronts} wavefronts in {bound.requests} requests: "
-            f"{bound.reason}"
-            for bound in self.bounds
-        ]
+        for bound in self.bounds:
+            lines += [
+                f"{bound.access}: at least {bound.per_request} wavefronts a request, "
+                f"{bound.wavefronts} in {bound.requests}",
+                f"  {bound.reason}",
+            ]
         names = [bound.access for bound in self.bounds]
         widths = [max(10, len(name) + 2) for name in names]
         lines += [
@@ -221,17 +224,16 @@ def _bound(
     """Ask the core for the least that chunks of the widest access leave possible."""
     widest = max(accesses, key=lambda other: other.width)
     addresses, active, _ = addresses_of(row_major, access, block)
-    least = int(
-        torch.ops.swizzle._least_wavefronts(addresses, access.width, widest.width, active).sum()
-    )
+    least = torch.ops.swizzle._least_wavefronts(addresses, access.width, widest.width, active)
     ideal = int(torch.ops.swizzle._bank_wavefronts(addresses, access.width, active)[:, 1].sum())
-    reason = "what its width asks for"
-    if least > ideal:
-        reason = (
-            f"chunks of {widest.width} bytes stay whole for {widest.name}, so the words at one "
-            f"place in them share {_LINE // widest.width} banks"
-        )
-    return Bound(access.name, len(addresses), least, ideal, reason)
+    total = int(least.sum())
+    reason = (
+        f"while {widest.width}-byte chunks stay whole for {widest.name}: the words at one place in "
+        f"them share {_LINE // widest.width} banks"
+        if total > ideal
+        else "that is what its width asks for"
+    )
+    return Bound(access.name, len(addresses), total, int(least.max()), ideal, reason)
 
 
 def _pareto(candidates: list[Option]) -> tuple[Option, ...]:

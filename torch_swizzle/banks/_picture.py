@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ._layout import TileLayout
-from ._report import BankReport, Request, headline, words_of
+from ._report import BankReport, Request, headline
 from ._tile import LayoutReport
 
 _TURNS = "123456789abcdefghijklmnopqrstuvw"
@@ -20,7 +20,7 @@ _MOST_LINES = 64  # of a tile in a picture
 # One hue from light to dark: the order shows without colour vision, and every cell has its number.
 _LIGHTEST = (222, 235, 247)
 _DARKEST = (8, 48, 107)
-_INK = "#1a1a1a"
+_INK = "#000000"
 _PAPER = "#ffffff"
 _RULE = "#9a9a9a"
 _MARK = "#d55e00"  # a vermilion that differs from the blues in lightness and to every kind of eye
@@ -282,7 +282,7 @@ def _turns(request: Request) -> list[list[tuple[int, int, int]]]:
     """For each lane, (group, bank, turn) of the words that it wants; turns count from 0."""
     served: dict[tuple[int, int], list[int]] = {}
     result = []
-    for entries in words_of(request):
+    for entries in request.words:
         row = []
         for group, word, bank in entries:
             words = served.setdefault((group, bank), [])
@@ -300,7 +300,7 @@ def _shade(place: int, places: int) -> tuple[str, str]:
         round(light + share * (dark - light))
         for light, dark in zip(_LIGHTEST, _DARKEST, strict=True)
     ]
-    return f"#{mixed[0]:02x}{mixed[1]:02x}{mixed[2]:02x}", _PAPER if share > 0.45 else _INK
+    return f"#{mixed[0]:02x}{mixed[1]:02x}{mixed[2]:02x}", _PAPER if share > 0.615 else _INK
 
 
 def _add_cell(
@@ -414,4 +414,4 @@ def _word_number(layout: TileLayout, word: tuple[int, int]) -> int:
 
 def _words(request: Request) -> set[int]:
     """The words that a request wants."""
-    return {word for entries in words_of(request) for _, word, _ in entries}
+    return {word for entries in request.words for _, word, _ in entries}

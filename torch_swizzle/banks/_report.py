@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -72,10 +73,46 @@ class Request:
     """Wavefronts that the request takes."""
     ideal: int
     """The least that its width and its active lanes allow."""
-    phases: tuple[Phase, ...]
-    """Lanes that are served together, and what they want from each bank."""
-    meetings: tuple[Meeting, ...]
-    """Who meets whom, by group and bank; empty if no bank is asked for more than one word."""
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """Lanes that are served together, and what they want from each bank."""
+        (loads,) = torch.ops.swizzle._bank_loads(*self._operands).tolist()
+        lanes: dict[int, list[int]] = {}
+        for lane, entries in enumerate(self.words):
+            if entries:
+                lanes.setdefault(entries[0][0], []).append(lane)
+        return tuple(
+            Phase(group, tuple(members), tuple(loads[group]))
+            for group, members in sorted(lanes.items())
+        )
+
+    @cached_property
+    def meetings(self) -> tuple[Meeting, ...]:
+        """Who meets whom, by group and bank; empty if no bank is asked for more than one word."""
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for lane, entries in enumerate(self.words):
+            for group, word, bank in entries:
+                found.setdefault((group, bank), []).append((lane, word))
+        meetings = (
+            Meeting(group, bank, tuple(lane for lane, _ in pairs), tuple(word for _, word in pairs))
+            for (group, bank), pairs in sorted(found.items())
+        )
+        return tuple(meeting for meeting in meetings if meeting.ways > 1)
+
+    @cached_property
+    def words(self) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+        """What each lane wants: (group, word, bank) for each word of its access; () if inactive."""
+        (lanes,) = torch.ops.swizzle._bank_words(*self._operands).tolist()
+        return tuple(
+            tuple((group, word, bank) for group, word, bank in entries if bank >= 0)
+            for entries in lanes
+        )
+
+    @property
+    def _operands(self) -> tuple[Tensor, int, Tensor]:
+        addresses = torch.tensor([[-1 if a is None else a for a in self.addresses]])
+        return addresses, self.width, addresses >= 0
 
     @property
     def excess(self) -> int:
@@ -314,9 +351,7 @@ def make_requests(
 ) -> tuple[Request, ...]:
     """Ask the model for each row of (requests, 32) addresses; names are (kind, warp)."""
     counts = torch.ops.swizzle._bank_wavefronts(addresses, width, active).tolist()
-    words = torch.ops.swizzle._bank_words(addresses, width, active).tolist()
-    loads = torch.ops.swizzle._bank_loads(addresses, width, active).tolist()
-    rows = zip(names, addresses.tolist(), active.tolist(), counts, words, loads, strict=True)
+    rows = zip(names, addresses.tolist(), active.tolist(), counts, strict=True)
     return tuple(
         Request(
             kind=kind,
@@ -325,53 +360,9 @@ def make_requests(
             addresses=tuple(a if live else None for a, live in zip(row, lives, strict=True)),
             wavefronts=actual,
             ideal=ideal,
-            phases=_phases(_wanted(entries), words_per_bank),
-            meetings=_meetings(_wanted(entries)),
         )
-        for (kind, warp), row, lives, (actual, ideal), entries, words_per_bank in rows
+        for (kind, warp), row, lives, (actual, ideal) in rows
     )
-
-
-def _phases(
-    wanted: list[list[tuple[int, int, int]]], words_per_bank: list[list[int]]
-) -> tuple[Phase, ...]:
-    """Gather the active lanes of each group that has one."""
-    lanes: dict[int, list[int]] = {}
-    for lane, entries in enumerate(wanted):
-        if entries:
-            lanes.setdefault(entries[0][0], []).append(lane)
-    return tuple(
-        Phase(group, tuple(members), tuple(words_per_bank[group]))
-        for group, members in sorted(lanes.items())
-    )
-
-
-def words_of(request: Request) -> list[list[tuple[int, int, int]]]:
-    """What each lane wants: (group, word, bank) for each word of its access."""
-    addresses = torch.tensor([[-1 if a is None else a for a in request.addresses]])
-    words = torch.ops.swizzle._bank_words(addresses, request.width, addresses >= 0)
-    return _wanted(words[0].tolist())
-
-
-def _wanted(entries: list[list[list[int]]]) -> list[list[tuple[int, int, int]]]:
-    """Drop the marks of inactive lanes."""
-    return [
-        [(group, word, bank) for group, word, bank in lane_entries if bank >= 0]
-        for lane_entries in entries
-    ]
-
-
-def _meetings(wanted: list[list[tuple[int, int, int]]]) -> tuple[Meeting, ...]:
-    """Find the banks from which a group wants more than one word."""
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for lane, entries in enumerate(wanted):
-        for group, word, bank in entries:
-            found.setdefault((group, bank), []).append((lane, word))
-    meetings = (
-        Meeting(group, bank, tuple(lane for lane, _ in pairs), tuple(word for _, word in pairs))
-        for (group, bank), pairs in sorted(found.items())
-    )
-    return tuple(meeting for meeting in meetings if meeting.ways > 1)
 
 
 def headline(request: Request) -> str:
