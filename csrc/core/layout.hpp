@@ -41,6 +41,7 @@ struct Swizzled {
   static_assert(is_power_of_two(kRowBytes) && (1 << (Xor::kBase + Xor::kBits)) <= kRowBytes &&
                     (1 << (Xor::kBase + Xor::kShift)) >= kRowBytes,
                 "Swizzled: the XOR must move chunks within a row and be fed by the row number alone");
+  using Exchange = Xor;
   static constexpr bool kClaimsConflictFree = true;
   // Equal to Xor::apply(row * kRowBytes + byte); kept apart so that a compiler sees the row's part as a constant from
   // one unrolled step to the next (10 instead of 31 instructions more than RowMajor in a scalar32 kernel).

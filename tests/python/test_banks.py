@@ -203,6 +203,15 @@ def test_a_tile_report_is_the_kernels_own_count(layout: Any, tile: Any, size: in
     assert (report.excess > 0) == (layout == "naive")
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("layout", ["padded", "swizzled"])
+def test_the_kernels_that_claim_no_conflicts_pass_the_guard(
+    layout: Any, tile: Any, size: int
+) -> None:
+    assert_no_bank_conflicts(banks.tile_report(layout, tile, size))
+
+
 def test_the_guard_passes_and_fails() -> None:
     assert_no_bank_conflicts(banks.tile_report("swizzled", "vector", 2))
     assert_no_bank_conflicts(banks.tile_report("naive"), max_excess=992)

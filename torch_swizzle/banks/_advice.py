@@ -101,8 +101,9 @@ class Advice:
         ]
         for bound in self.bounds:
             lines += [
-                f"{bound.access}: at least {bound.per_request} wavefronts a request, "
-                f"{bound.wavefronts} in {bound.requests}",
+                f"{bound.access}: at least {bound.per_request} "
+                f"wavefront{'s' if bound.per_request > 1 else ''} a request, {bound.wavefronts} in "
+                f"{bound.requests}",
                 f"  {bound.reason}",
             ]
         names = [bound.access for bound in self.bounds]

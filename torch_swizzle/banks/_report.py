@@ -16,6 +16,7 @@ Layout = Literal["naive", "padded", "swizzled"]
 Tile = Literal["scalar32", "vector", "vector128"]
 
 LANES = 32
+_MOST_MEETINGS = 8  # lines of text; the fields have all of them
 
 
 @dataclass(frozen=True)
@@ -378,11 +379,15 @@ def _describe(request: Request) -> list[str]:
     banks: dict[tuple[int, tuple[int, ...], int], list[int]] = {}
     for meeting in request.meetings:
         banks.setdefault((meeting.group, meeting.lanes, meeting.ways), []).append(meeting.bank)
-    return [headline(request)] + [
+    lines = [
         f"  group {group}, bank{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}: "
         f"lanes {_ranges(lanes)} want {ways} words"
         for (group, lanes, ways), numbers in banks.items()
     ]
+    more = len(lines) - _MOST_MEETINGS
+    if more > 0:
+        lines[_MOST_MEETINGS:] = [f"  and {more} more like these"]
+    return [headline(request), *lines]
 
 
 def _ranges(numbers: Iterable[int]) -> str:
