@@ -517,6 +517,14 @@ def test_text_pictures_fit_a_terminal_of_100_columns(layout: str, size: int) -> 
     assert len([line for line in lines if re.match(r" {0,3}\d+[ >]", line)]) >= 32
 
 
+def test_a_picture_stops_after_64_lines_and_says_so() -> None:
+    report = banks.layout_report("naive", (128, 64), 4)
+    text = banks.draw_tile_text(report.layout, report.loads.worst)
+    assert text.endswith("\n192 more lines")
+    assert len(text.splitlines()) == 3 + 64 + 1
+    assert ">192 more lines</text>" in banks.draw_report(report).to_svg()
+
+
 def test_a_tile_is_drawn_where_its_elements_lie() -> None:
     report = banks.layout_report("article:4", (32, 32), 4)
     drawn = banks.draw_tile_text(report.layout, report.loads.worst).splitlines()[3:]

@@ -160,6 +160,15 @@ def test_meetings_add_up_to_the_wavefronts(width: int) -> None:
         assert sum(ways.values()) == request.wavefronts
 
 
+def test_loads_and_stores_take_the_same_and_are_told_apart() -> None:
+    for kind in ("load", "store", "access"):
+        report = banks.wavefronts(128 * LANES, 4, kind=kind)  # type: ignore[arg-type]
+        assert report.worst.kind == kind
+        assert (report.wavefronts, report.excess) == (32, 31)
+        parts = [len(part.requests) for part in (report.loads, report.stores)]
+        assert parts == [int(kind == "load"), int(kind == "store")]
+
+
 def test_inactive_lanes_ask_for_nothing() -> None:
     half = banks.wavefronts(16 * LANES, 16, active=LANES < 8)
     assert (half.wavefronts, half.ideal) == (1, 1)

@@ -201,11 +201,7 @@ def draw_tile(layout: TileLayout, request: Request) -> Drawing:
         >>> banks.draw_tile(report.layout, report.loads.worst).title
         'tile 32 x 32 as stored by layout swizzled; framed: load of warp 0'
     """
-    drawing = Drawing(
-        f"tile {layout.rows} x {layout.cols} as stored by layout {layout.notation}; framed: "
-        f"{request.kind} of warp {request.warp}",
-        width=_PICTURE_WIDTH,
-    )
+    drawing = Drawing(_tile_title(layout, request), width=_PICTURE_WIDTH)
     _add_tile(drawing, layout, request)
     return drawing
 
@@ -224,9 +220,8 @@ def draw_report(report: BankReport, parts: Sequence[str] = ("store", "load", "ti
             _add_request(drawing, requests.worst)
             titles.append(headline(requests.worst))
     if "tile" in parts and isinstance(report, LayoutReport):
-        tile = draw_tile(report.layout, report.loads.worst)
         _add_tile(drawing, report.layout, report.loads.worst)
-        titles.append(tile.title)
+        titles.append(_tile_title(report.layout, report.loads.worst))
     drawing.title = "; ".join(titles)
     return drawing
 
@@ -276,6 +271,13 @@ _CELL_WIDTH = 25
 _PICTURE_WIDTH = _LABEL_WIDTH + _BANKS * _CELL_WIDTH + 12
 _LANE_HEIGHT = 14
 _LINE_HEIGHT = 17
+
+
+def _tile_title(layout: TileLayout, request: Request) -> str:
+    return (
+        f"tile {layout.rows} x {layout.cols} as stored by layout {layout.notation}; framed: "
+        f"{request.kind} of warp {request.warp}"
+    )
 
 
 def _turns(request: Request) -> list[list[tuple[int, int, int]]]:

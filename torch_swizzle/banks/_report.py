@@ -237,7 +237,11 @@ class BankReport:
 
 
 def wavefronts(
-    addresses: Tensor | Sequence[Any], width: int, active: Tensor | Sequence[Any] | None = None
+    addresses: Tensor | Sequence[Any],
+    width: int,
+    active: Tensor | Sequence[Any] | None = None,
+    *,
+    kind: Kind = "access",
 ) -> BankReport:
     """Count the wavefronts of accesses at any addresses.
 
@@ -248,6 +252,7 @@ def wavefronts(
             the last one lacks are inactive. Addresses are multiples of the width.
         width: Bytes that a lane accesses: 1, 2, 4, 8 or 16.
         active: Whether each thread takes part, in the shape of ``addresses``; default: all do.
+        kind: ``"load"`` or ``"store"``, to name the requests in the report; both take the same.
 
     Returns:
         A report with a request for each warp.
@@ -284,7 +289,7 @@ def wavefronts(
     warps = range(by_warp.numel() // LANES)
     return BankReport(
         make_requests(
-            [("access", warp) for warp in warps],
+            [(kind, warp) for warp in warps],
             by_warp.view(-1, LANES),
             width,
             live_by_warp.view(-1, LANES),
