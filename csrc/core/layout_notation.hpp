@@ -13,6 +13,8 @@
 
 namespace swizzle {
 
+inline constexpr std::int64_t kMaxPads = 1 << 30;  // bytes: offsets stay below bit 31
+
 /// A tile of `rows` x `cols` elements.
 struct TileShape {
   int rows = 0;
@@ -112,7 +114,7 @@ inline TileLayout parse_layout(std::string_view notation, const TileShape& tile)
   };
   if (name == "naive" && colon == std::string_view::npos) return layout;
   if (name == "padded") {
-    const auto pad = numbers(0, 2, "padded:BYTES or padded:BYTES/ROWS", "/");
+    const auto pad = numbers(colon == std::string_view::npos ? 0 : 1, 2, "padded:BYTES or padded:BYTES/ROWS", "/");
     layout.pad_bytes = pad.empty() ? max_of(kWordBytes, tile.element_bytes) : pad[0];
     layout.rows_per_pad = pad.size() < 2 ? 1 : pad[1];
     if (layout.pad_bytes < 1 || layout.pad_bytes % tile.element_bytes != 0 || layout.rows_per_pad < 1) {
@@ -120,6 +122,8 @@ inline TileLayout parse_layout(std::string_view notation, const TileShape& tile)
           "a pad of whole elements (" + std::to_string(tile.element_bytes) + " bytes each) after at least one row",
           notation);
     }
+    if (static_cast<std::int64_t>(tile.rows / layout.rows_per_pad) * layout.pad_bytes > kMaxPads)
+      detail::refuse_layout("pads of at most " + std::to_string(kMaxPads) + " bytes in all", notation);
     return layout;
   }
   if (name == "swizzled" && colon == std::string_view::npos) {

@@ -167,6 +167,8 @@ TEST(LayoutNotation, WhatHasNoMeaningIsRefusedInOneSentence) {
   expect_refused("padded:0", kFloats, "whole elements");
   expect_refused("padded:4/0", kFloats, "at least one row");
   expect_refused("padded:4,2", kFloats, "expected padded:BYTES");
+  expect_refused("padded:", kFloats, "expected padded:BYTES");
+  expect_refused("padded:32768", {1 << 17, 1, 4}, "pads of at most 1073741824 bytes in all");
   expect_refused("swizzled", {24, 32, 4}, "a power of two of rows");
   for (const int cols : {24, 48, 33, 20}) {
     expect_refused("article:4", {32, cols, 4}, std::to_string(cols) + " columns");

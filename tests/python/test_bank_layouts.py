@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -619,6 +620,8 @@ def test_reports_show_themselves_in_notebooks() -> None:
         assert shown.startswith("<pre>")
         assert shown.count("<svg") == 1
     assert banks.wavefronts(torch.arange(0), 4)._repr_html_().count("<svg") == 0
+    for answer in (banks.translate("tma:128", (32, 32)), banks.advise((32, 32))):
+        assert answer._repr_html_() == f"<pre>{html.escape(str(answer))}</pre>"
 
 
 @pytest.mark.slow

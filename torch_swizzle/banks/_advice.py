@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ._layout import TileLayout, describe_layout
+from ._shown import Shown
 from ._tile import Access, addresses_of
 
 _LINE = 128  # bytes
@@ -61,7 +62,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Shown):
     """What there is to choose from for a tile."""
 
     rows: int

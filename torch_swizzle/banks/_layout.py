@@ -12,12 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._shown import Shown
+
 _CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)
 _MODES = (32, 64, 128)
 
 
 @dataclass(frozen=True)
-class TileLayout:
+class TileLayout(Shown):
     """Where the elements of a tile lie in shared memory, as the numbers behind every notation.
 
     The row-major tile, then a pad of unused bytes after some rows, then an XOR of offset bits:
@@ -84,7 +86,7 @@ class TileLayout:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Whether two layouts of a tile are the same map, and why or why not."""
 
     notation: str
@@ -108,7 +110,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Translation:
+class Translation(Shown):
     """A layout in the other notations."""
 
     layout: TileLayout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,8 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+
+from ._shown import Shown
 
 Kind = Literal["access", "load", "store"]
 Layout = Literal["naive", "padded", "swizzled"]
@@ -152,7 +153,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class BankReport:
+class BankReport(Shown):
     """The requests of a tile or of a set of addresses, in the order in which they are made."""
 
     requests: tuple[Request, ...]
@@ -226,7 +227,7 @@ class BankReport:
 
         _, parts = self._by_kind()
         pictures = draw_requests([part.worst for part in parts]).to_svg() if parts else ""
-        return f"<pre>{html.escape(str(self))}</pre>{pictures}"
+        return super()._repr_html_() + pictures
 
     def _by_kind(self) -> tuple[list[Kind], list[BankReport]]:
         """Return the kinds of request that there are, stores first, and a report of each."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from ._layout import TileLayout, describe_layout
 from ._report import LANES, BankReport, Kind, Request, make_requests
+from ._shown import Shown
 
 _ACCESS = re.compile(r"(row|column|stride-(?P<stride>\d{1,7}))(:(?P<width>\d{1,3}))?")
 
@@ -82,7 +82,7 @@ class LayoutReport(BankReport):
         """Return the table and the pictures, for notebooks."""
         from ._picture import draw_report  # which draws what this module reports
 
-        return f"<pre>{html.escape(str(self))}</pre>{draw_report(self).to_svg()}"
+        return Shown._repr_html_(self) + draw_report(self).to_svg()
 
 
 def layout_report(
