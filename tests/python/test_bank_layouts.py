@@ -296,7 +296,9 @@ def test_layouts_that_agree_on_few_rows_alone_are_said_to() -> None:
 def test_tma_is_due_a_base_that_is_a_multiple_of_its_period(mode: int, period: int) -> None:
     found = banks.compare("line:16", f"tma:{mode}", (32, mode // 4))
     assert (found.is_equal, found.base_alignment) == (True, period)
-    assert banks.compare(f"tma:{mode}", "line:16", (32, mode // 4)).base_alignment == 1
+    assert banks.compare(f"tma:{mode}", "line:16", (32, mode // 4)).base_alignment == period
+    assert banks.compare("line:16", "line:16", (32, mode // 4)).base_alignment == 1
+    assert banks.compare("naive", f"cute:0,4,{mode}", (32, 32)).base_alignment == 1
 
 
 def test_what_no_spelling_of_a_notation_can_be_has_the_reason_of_its_refusal() -> None:

@@ -96,8 +96,9 @@ class Comparison(Shown):
     reason: str
     """One clause."""
     base_alignment: int
-    """Bytes that the tile's address must be a multiple of, so that this spelling holds: the period
-    where the XOR acts on addresses, else 1 (vectors ask for their own alignment)."""
+    """Bytes that the tile's address must be a multiple of, so that the two are equal: the period of
+    the XOR where one of them acts on addresses (TMA, CuTe on pointers), else 1. Vectors ask for
+    their own alignment."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, ready for JSON."""
@@ -229,7 +230,9 @@ def _spell(given: TileLayout, notations: list[str]) -> Comparison:
 
 
 def _compare(given: TileLayout, other: TileLayout) -> Comparison:
-    acts_on_addresses = other.notation.startswith(("tma:", "cute")) and other.bits > 0
+    acts_on_addresses = any(
+        layout.notation.startswith(("tma", "cute")) for layout in (given, other)
+    )
     due = other.period if acts_on_addresses else 1
     if given.numbers == other.numbers:
         return Comparison(other.notation, True, "the same map", due)
