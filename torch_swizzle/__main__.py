@@ -1,7 +1,8 @@
 """The command `torch-swizzle`, also `python -m torch_swizzle`.
 
-Exit status: 0 if the command did its work, 1 if `info` finds a GPU on which the kernels fail, 2 for
-a wrong call, which is answered in one sentence.
+Exit status: 0 if the command did its work, 1 if `info` finds a GPU on which the kernels fail or
+`profile` counters that differ from the model's, 2 for a wrong call and 3 for counters that cannot
+be read, each answered in one sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from . import __version__, _build_info, banks, transpose
+from . import __version__, _build_info, _profile_command, banks, transpose
 
 
 class _Parser(argparse.ArgumentParser):
@@ -63,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
         "--picture", choices=["text"], help="draw lanes against banks, of the worst store and load"
     )
     banks_parser.set_defaults(run=_run_banks, parser=banks_parser)
+
+    _profile_command.add_parser(commands)
 
     info_parser = commands.add_parser(
         "info",
