@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from bench.records import CONTRACT_NAME, RESULTS, ROOT
+from bench.records import CONTRACT_NAME, RESULTS, ROOT, SCRATCH
 from torch_swizzle import banks, counters
 from torch_swizzle.counters import Case, CountersError, Launch, Predicted, total
 
@@ -32,6 +32,7 @@ TILES_WITH_LAYOUT = ("scalar32", "vector", "vector128")
 KERNELS = "regex:.*(tile|direct|calibration)_kernel.*"
 METHOD = "Nsight Compute, clocks not locked, one launch after one to warm up"
 LIBRARY = "libcalibration.so"
+TIMEOUT_S = 540
 SHARED_BYTES = 40 * 1024  # of a calibration kernel
 LANES = range(32)
 
@@ -109,7 +110,12 @@ def patterns(width: int) -> dict[str, list[int | None]]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, compares, prints, records; 1 if anything differs, 3 if nothing was measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.contract", description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS / CONTRACT_NAME, help="the record")
+    parser.add_argument(
+        "--out", type=Path, help="the record (default: in bench/results, build/bench with --only)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only cases whose label contains TEXT"
+    )
     parser.add_argument(
         "--archive", type=Path, metavar="NAME", help="keep ncu's report and pages as NAME.tar.gz"
     )
@@ -121,30 +127,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    cases = [case for case in shipped_cases() if options.only in case.label]
+    out = options.out or (SCRATCH if options.only else RESULTS) / CONTRACT_NAME
     if options.child:
-        run_all(options.child)
+        run_all(options.child, cases)
         return 0
     if options.markdown:
-        print(markdown(json.loads(options.out.read_text(encoding="utf-8"))))
+        print(markdown(json.loads(out.read_text(encoding="utf-8"))))
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         try:
-            launches = measure_all(folder, options.metric)
+            launches = measure_all(folder, cases, options.only, options.metric)
         except CountersError as error:
             print(f"bench.contract: {error}", file=sys.stderr)
             return 3
         finally:
             if options.archive:
                 shutil.make_archive(str(options.archive), "gztar", folder)
-    return record_and_print(launches, options.out)
+    return record_and_print(cases, launches, out)
 
 
-def record_and_print(launches: Sequence[Launch], out: Path) -> int:
+def record_and_print(cases: Sequence[Case], launches: Sequence[Launch], out: Path) -> int:
     """Compares the launches with the model, writes the record, prints it; 1 if any differs."""
     from bench.stamp import make_stamp
 
-    cases = shipped_cases()
     stamp = make_stamp(METHOD, on_gpu=True)
     rows = [
         row for case, launch in zip(cases, launches, strict=False) for row in judge(case, launch)
@@ -173,8 +180,10 @@ def to_json(record: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def measure_all(folder: Path, extra_metrics: Iterable[str]) -> list[Launch]:
-    """Runs every case and every calibration kernel under one ncu.
+def measure_all(
+    folder: Path, cases: Sequence[Case], only: str, extra_metrics: Iterable[str]
+) -> list[Launch]:
+    """Runs the cases and every calibration kernel under one ncu.
 
     Raises:
         CountersError: that is impossible, or a launch is missing.
@@ -184,12 +193,13 @@ def measure_all(folder: Path, extra_metrics: Iterable[str]) -> list[Launch]:
     folder.mkdir(parents=True, exist_ok=True)
     compile_calibration(folder / LIBRARY)
     launches = counters.collect(
-        [sys.executable, "-m", "bench.contract", "--child", str(folder)],
+        [sys.executable, "-m", "bench.contract", "--child", str(folder), "--only", only],
         folder,
         kernels=KERNELS,
         metrics=[*counters.METRICS.values(), *extra_metrics],
+        timeout_s=TIMEOUT_S,
     )
-    expected = len(shipped_cases()) + len(CALIBRATIONS)
+    expected = len(cases) + len(CALIBRATIONS)
     if len(launches) != expected:
         raise CountersError(f"ncu counted {len(launches)} launches where {expected} were made.")
     return launches
@@ -218,9 +228,9 @@ def compile_calibration(library: Path) -> None:
         raise CountersError(f"nvcc failed: {error.stderr.strip().splitlines()[-1]}") from error
 
 
-def run_all(folder: Path) -> None:
+def run_all(folder: Path, cases: Sequence[Case]) -> None:
     """The profiled process: launches the cases, then the calibration kernels."""
-    counters.run_cases(shipped_cases())
+    counters.run_cases(cases)
     library = ctypes.CDLL(str(folder / LIBRARY))
     source = torch.zeros(512, dtype=torch.uint8, device="cuda")
     sink = torch.zeros(32, dtype=torch.int32, device="cuda")

@@ -298,6 +298,7 @@ def collect(
     *,
     kernels: str = KERNELS,
     metrics: Iterable[str] = METRICS.values(),
+    timeout_s: float | None = None,
 ) -> list[Launch]:
     """Run a program under ncu and read the report.
 
@@ -306,6 +307,7 @@ def collect(
         folder: Where the report, ncu's log and the pages read from the report are written.
         kernels: Which kernels are counted, as ncu's option ``--kernel-name``.
         metrics: What is collected beside the section SourceCounters.
+        timeout_s: After how many seconds ncu is ended; default: TIMEOUT_S.
 
     Returns:
         The launches, in their order.
@@ -329,7 +331,8 @@ def collect(
             *("--section", "SourceCounters", "--metrics", ",".join(metrics)),
             *("--log-file", str(log), "--force-overwrite", "--export", str(report)),
             *command,
-        ]
+        ],
+        TIMEOUT_S if timeout_s is None else timeout_s,
     )
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if not report.exists() or program.returncode != 0:
@@ -442,14 +445,14 @@ def _number(cell: str) -> float | None:
 
 def _import_page(ncu: str, report: Path, to: Path, page: Sequence[str]) -> str:
     """Read a page of a report with ncu's importer, and keep it."""
-    result = _run([ncu, "--import", str(report), "--csv", "--page", *page])
+    result = _run([ncu, "--import", str(report), "--csv", "--page", *page], TIMEOUT_S)
     to.write_text(result.stdout, encoding="utf-8")
     if result.returncode != 0:
         raise CountersError(f"ncu cannot read its own report: {_last_line(result)}.")
     return result.stdout
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
     # The profiled process finds the package that is running now, installed or not.
     places = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
@@ -459,13 +462,13 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
             env=environment,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise CountersError(
-            f"ncu took longer than {TIMEOUT_S} s: take a smaller case, or look whether another "
+            f"ncu took longer than {timeout_s:g} s: take a smaller case, or look whether another "
             "process holds the GPU."
         ) from error
     except OSError as error:

@@ -431,7 +431,8 @@ def test_contract_holds_for_launches_that_take_what_is_predicted(
     )
     out = tmp_path / "contract.json"
     launches = contract_launches()
-    assert contract.record_and_print(launches, out) == 0
+    cases = contract.shipped_cases()
+    assert contract.record_and_print(cases, launches, out) == 0
     assert contract.main(["--out", str(out), "--markdown"]) == 0
     printed = capsys.readouterr().out
     assert "| bank_probe, 32-way, 8192 floats | load | 4 | 256 / 256 | 8,192 / 8,192 |" in printed
@@ -442,9 +443,9 @@ def test_contract_holds_for_launches_that_take_what_is_predicted(
     first = launches[0].instructions[0]
     more = dataclasses.replace(first, wavefronts=first.wavefronts + 1)
     changed = dataclasses.replace(launches[0], instructions=(more, *launches[0].instructions[1:]))
-    assert contract.record_and_print([changed, *launches[1:]], out) == 1
+    assert contract.record_and_print(cases, [changed, *launches[1:]], out) == 1
     no_pattern = dataclasses.replace(launches[-1], instructions=launches[-1].instructions[1:])
-    assert contract.record_and_print([*launches[:-1], no_pattern], out) == 1
+    assert contract.record_and_print(cases, [*launches[:-1], no_pattern], out) == 1
 
 
 def test_contract_without_a_gpu_gives_one_sentence(
