@@ -1,4 +1,4 @@
-"""Small transposes that together launch every kernel, for compute-sanitizer.
+"""Small transposes and bank probes that together launch every kernel, for compute-sanitizer.
 
 Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU.
 Exits 1 if a result is wrong, or if a tile policy served no case.
@@ -105,6 +105,12 @@ def main() -> int:
                 for variant, y in results.items()
                 if not same_bits(y.cpu(), expected)
             ]
+    floats = torch.linspace(-8, 8, 1300)
+    for ways in (1, 2, 4, 8, 16, 32):
+        for size in (1, 257, 1300):
+            y = torch.ops.swizzle.bank_probe(floats[:size].to(device), ways)
+            if not same_bits(y.cpu(), (floats[:size] + 10) * 2):
+                wrong.append(f"bank_probe of {size} floats, {ways} ways")
     if not tiles:
         wrong.append("no tile is known")
     for tile in tiles:

@@ -1,8 +1,9 @@
 """The command `torch-swizzle`, also `python -m torch_swizzle`.
 
 Exit status: 0 if the command did its work; 1 if `info` finds a GPU on which the kernels fail,
-`banks` more excess than was allowed, or `translate` another map than the one asked for; 2 for a
-wrong call, which is answered in one sentence.
+`banks` more excess than was allowed, `translate` another map than the one asked for, or `profile`
+counters that differ from the model's; 2 for a wrong call and 3 for counters that cannot be read,
+each answered in one sentence.
 """
 
 from __future__ import annotations

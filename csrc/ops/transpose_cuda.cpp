@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "kernels/launch.hpp"
+#include "ops/architecture.hpp"
 #include "ops/forced_tile.hpp"
 #include "ops/out_variant.hpp"
 #include "ops/request.hpp"
@@ -25,10 +26,7 @@ std::string describe(const Plan& plan, const Problem& problem) {
 // Turns a failed launch into an exception that says what was launched and, for a GPU without code, what was built.
 void check_launch(cudaError_t status, std::string_view op, const Plan& plan, const Problem& problem) {
   if (status == cudaSuccess) return;
-  const cudaDeviceProp& device = *at::cuda::getCurrentDeviceProperties();
-  TORCH_CHECK(status != cudaErrorNoKernelImageForDevice, op, ": expected a GPU of the architectures built (",
-              TORCH_SWIZZLE_CUDA_ARCHITECTURES, "), got ", device.name, " of compute capability ", device.major, ".",
-              device.minor);
+  check_architecture(status, op);
   TORCH_CHECK(false, op, ": launching ", describe(plan, problem), " failed: ", cudaGetErrorString(status));
 }
 

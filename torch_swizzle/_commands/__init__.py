@@ -4,6 +4,6 @@ A module has `add_parser(commands)`, which adds its parser with `run` as a defau
 the parsed options to the exit status. A new sub-command is a new module, named in `COMMANDS`.
 """
 
-from . import advise, banks, info, translate
+from . import advise, banks, info, profile, translate
 
-COMMANDS = (banks, translate, advise, info)
+COMMANDS = (banks, translate, advise, profile, info)
