@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -95,6 +96,7 @@ TEST(CopyPlan, EveryRandomCopyThatIsTakenWritesItsDestinationAndNothingElse) {
   std::mt19937 random(11);
   int taken[2] = {};
   int with_gaps = 0;
+  int tiles[std::size(kTileNames)] = {};
   for (int round = 0; round < 1200; ++round) {
     const int element_bytes = 1 << random() % 5;
     Strides size(2 + random() % 3);
@@ -130,6 +132,12 @@ TEST(CopyPlan, EveryRandomCopyThatIsTakenWritesItsDestinationAndNothingElse) {
     std::int64_t count = 1;
     for (const std::int64_t side : size) count *= side;
     with_gaps += to.elements > count ? 1 : 0;
+    // The planned tile or any other that can serve.
+    const Tile other = kTileNames[random() % std::size(kTileNames)].value;
+    if (copy.plan.route == Route::kTile && can_serve(other, copy.plan.matrices, view.src_address, view.dst_address)) {
+      copy.plan.tile = other;
+      ++tiles[static_cast<std::size_t>(other)];
+    }
     HostMemory memory({src, src + from.elements * element_bytes}, {dst, dst + to.elements * element_bytes});
     run_plan(copy.plan, copy.problem, src, dst, memory);
 
@@ -152,6 +160,9 @@ TEST(CopyPlan, EveryRandomCopyThatIsTakenWritesItsDestinationAndNothingElse) {
   EXPECT_GT(taken[0], 200);
   EXPECT_GT(taken[1], 15);
   EXPECT_GT(with_gaps, 50);
+  for (const Tile tile : {Tile::kScalar32, Tile::kVector, Tile::kVector128, Tile::kWindow, Tile::kFlat}) {
+    EXPECT_GT(tiles[static_cast<std::size_t>(tile)], 0) << name_of(tile);
+  }
 }
 
 }  // namespace
