@@ -21,13 +21,13 @@ from rich.console import Console
 from torch import Tensor, nn
 from torch.nn import functional
 
-import torch_swizzle  # noqa: F401  (registers the operators)
 from bench import timing
 from bench.arms import bits, eager
 from bench.grid import CPU_GROUPS, GRID, Case, random_bits
 from bench.records import ACCELERATE_NAME, GRID_GROUP, RESULTS, SCRATCH, case_label
 from bench.stamp import make_stamp
 from bench.tables import make_console
+from torch_swizzle import _accelerate
 
 Call = Callable[[], Any]
 
@@ -46,7 +46,7 @@ class Switch:
 
     def __call__(self, enabled: bool) -> None:
         """Switch."""
-        torch.ops.swizzle._accelerate(enabled, str(torch.__version__), self._device)
+        _accelerate._switch(enabled, self._device)
 
     def around(self, call: Call) -> Call:
         """The call with acceleration on for its duration."""

@@ -169,6 +169,9 @@ def _accelerate(enabled: bool, report: bool, device: torch.device) -> Accelerati
 
 def _switch(enabled: bool, device: torch.device) -> None:
     torch.ops.swizzle._accelerate(enabled, str(torch.__version__), device)
+    # Tracing remembers in Python which kernel a key has, and would call one that is gone.
+    key = torch._C.DispatchKey.CUDA if device.type == "cuda" else torch._C.DispatchKey.CPU
+    torch.ops.aten.copy_.default._uncache_dispatch(key)
 
 
 def _open() -> CopyReport:

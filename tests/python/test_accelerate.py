@@ -309,6 +309,24 @@ def test_another_librarys_kernel_is_not_overridden() -> None:
         pass
 
 
+@needs_tried_torch
+@pytest.mark.filterwarnings("ignore:Warning only once for all operators")
+def test_a_kernel_that_comes_later_outlives_the_acceleration() -> None:
+    before = dispatcher_state()
+    torch_swizzle.accelerate()
+    other = torch.library.Library("aten", "IMPL", "CUDA")
+    try:
+        other.impl("copy_", lambda self, src, non_blocking=False: self)
+        torch_swizzle.accelerate(False)
+        lines = [line for line in dispatcher_state()[0].splitlines() if line.startswith("CUDA")]
+        assert len(lines) == 1
+        assert "test_accelerate.py" in lines[0]
+    finally:
+        torch_swizzle.accelerate(False)
+        other._destroy()
+    assert dispatcher_state() == before
+
+
 def test_gradients_and_versions_are_torchs(device: str, on: _accelerate.Acceleration) -> None:
     x = torch.randn(33, 40, device=device, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(40, 33, device=device, dtype=torch.float64)
@@ -402,6 +420,29 @@ def test_a_generic_kernel_inside_compiled_code_is_taken_too(
         y = torch.compile(lambda x: x.t().contiguous(), fullgraph=True)(x)
     assert_same_bits(y.t(), x)
     assert taken(on)["transposition"] >= 1
+
+
+@needs_tried_torch
+@pytest.mark.parametrize("order", ["on, off", "off, on, off"])
+def test_tracing_forgets_a_kernel_that_is_gone(order: str, device: str) -> None:
+    done = run_program(
+        "import torch, torch_swizzle\n"
+        "from torch_swizzle import _accelerate\n"
+        f"device = torch.device('{device}')\n"
+        "x = torch.randn(65, 40, device=device)\n"
+        "def step(x, y):\n"
+        "    return y.copy_((x + 1).t()), x.t().contiguous() * 2\n"
+        "def trace():\n"
+        "    torch.compiler.reset()\n"
+        "    y = torch.zeros(40, 65, device=device)\n"
+        "    torch.compile(step, backend='aot_eager', fullgraph=True)(x, y)\n"
+        "    torch.library.opcheck(torch.ops.swizzle.transpose.default, (x,))\n"
+        "    return y\n"
+        f"for state in '{order}'.split(', '):\n"
+        "    _accelerate._accelerate(state == 'on', False, device)\n"
+        "    assert torch.equal(trace(), (x + 1).t())\n"
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def run_program(text: str, **environment: str) -> subprocess.CompletedProcess[str]:

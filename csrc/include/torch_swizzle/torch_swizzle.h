@@ -36,7 +36,8 @@ TORCH_SWIZZLE_API at::Tensor& transpose_out(at::Tensor& out, const at::Tensor& s
 /// streams, graph capture and errors stay as they are.
 ///
 /// Throws c10::Error on a torch that it was not tried on, and where another library has a CUDA kernel for aten::copy_.
-/// As with any registration, do not switch while other threads copy.
+/// As with any registration, do not switch while other threads copy; in a process that traces in Python (torch.compile),
+/// switch from Python, which remembers what it traced.
 ///
 /// Example: torch_swizzle::accelerate(); at::Tensor y = x.t().contiguous();
 TORCH_SWIZZLE_API void accelerate(bool enabled = true);
