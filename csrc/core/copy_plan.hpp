@@ -20,9 +20,9 @@ struct CopyView {
 /// Why a copy is taken or left. The second group is decided before strides are looked at, by whoever knows tensors.
 enum class CopyReason {
   kTransposition,
-  kWideRuns,
+  kRuns,
   kPlain,
-  kNarrowRuns,
+  kNoGain,
   kSmall,
   kExpanded,
   kDestination,
@@ -38,9 +38,9 @@ enum class CopyReason {
 
 inline constexpr Named<CopyReason> kCopyReasonNames[] = {
     {CopyReason::kTransposition, "transposition"},
-    {CopyReason::kWideRuns, "runs that move as wider elements"},
+    {CopyReason::kRuns, "permuted or pitched runs"},
     {CopyReason::kPlain, "plain copy"},
-    {CopyReason::kNarrowRuns, "nothing to transpose or to widen"},
+    {CopyReason::kNoGain, "nothing to transpose or to widen"},
     {CopyReason::kSmall, "small"},
     {CopyReason::kExpanded, "expanded source"},
     {CopyReason::kDestination, "destination with gaps or overlaps"},
@@ -55,7 +55,7 @@ inline constexpr Named<CopyReason> kCopyReasonNames[] = {
 constexpr std::string_view name_of(CopyReason reason) { return find_name(kCopyReasonNames, reason); }
 
 constexpr bool is_taken(CopyReason reason) {
-  return reason == CopyReason::kTransposition || reason == CopyReason::kWideRuns;
+  return reason == CopyReason::kTransposition || reason == CopyReason::kRuns;
 }
 
 /// Copies of fewer bytes are left alone: a launch takes longer than moving them, whoever does it.
@@ -146,7 +146,7 @@ inline CopyReason plan_copy_with_gaps(const OrderedDims& dims, const CopyView& v
 }  // namespace detail
 
 /// Decides on a copy and, if it is taken, fills in `copy`. Taken are transpositions that a tile serves, and permuted or
-/// pitched runs that move as wider elements than the view's own, since a copy element by element is bound by its
+/// pitched permuted or pitched runs than the view's own, since a copy element by element is bound by its
 /// instructions: torch 2.11 took 282 us or more for 2^26 elements of 1 or 2 bytes on an H200 (2026-11-29), whatever the
 /// strides, where a memory copy took 36 or 67.
 ///
@@ -172,8 +172,8 @@ inline CopyReason plan_copy(const CopyView& view, const DeviceTraits& device, Co
   if (copy.problem.is_copy()) return CopyReason::kPlain;
   copy.plan = make_plan(copy.problem, view.src_address, view.dst_address, Method::kAuto, device);
   const bool is_wider = copy.problem.element_bytes > view.element_bytes;
-  if (copy.plan.route == Route::kGather && !is_wider) return CopyReason::kNarrowRuns;
-  return copy.plan.route == Route::kTile ? CopyReason::kTransposition : CopyReason::kWideRuns;
+  if (copy.plan.route == Route::kGather && !is_wider) return CopyReason::kNoGain;
+  return copy.plan.route == Route::kTile ? CopyReason::kTransposition : CopyReason::kRuns;
 }
 
 }  // namespace swizzle

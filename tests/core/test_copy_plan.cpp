@@ -43,10 +43,10 @@ TEST(CopyPlan, TakesTranspositionsIntoSlices) {
 }
 
 TEST(CopyPlan, TakesRunsThatMoveAsWiderElements) {
-  EXPECT_EQ(reason_of(2, {8, 16, 64}, {64, 512, 1}, {1024, 64, 1}), CopyReason::kWideRuns);
-  EXPECT_EQ(reason_of(2, {8, 16, 63}, {63, 504, 1}, {1008, 63, 1}), CopyReason::kNarrowRuns);
-  EXPECT_EQ(reason_of(2, {64, 64}, {80, 1}, {64, 1}), CopyReason::kWideRuns);
-  EXPECT_EQ(reason_of(2, {64, 64}, {80, 1}, {64, 1}, 2), CopyReason::kNarrowRuns);
+  EXPECT_EQ(reason_of(2, {8, 16, 64}, {64, 512, 1}, {1024, 64, 1}), CopyReason::kRuns);
+  EXPECT_EQ(reason_of(2, {8, 16, 63}, {63, 504, 1}, {1008, 63, 1}), CopyReason::kNoGain);
+  EXPECT_EQ(reason_of(2, {64, 64}, {80, 1}, {64, 1}), CopyReason::kRuns);
+  EXPECT_EQ(reason_of(2, {64, 64}, {80, 1}, {64, 1}, 2), CopyReason::kNoGain);
 }
 
 TEST(CopyPlan, LeavesPlainCopiesOfEveryOrder) {

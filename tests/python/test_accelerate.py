@@ -88,7 +88,7 @@ REASONS: dict[str, list[Callable[[str], tuple[Tensor, Tensor]]]] = {
             ones(2, 30, 17, 19, device=d),
         ),
     ],
-    "runs that move as wider elements": [
+    "permuted or pitched runs": [
         lambda d: (ones(2, 8, 16, 64, device=d), ones(2, 16, 8, 64, device=d).transpose(1, 2)),
         lambda d: (ones(64, 64, device=d), ones(64, 128, device=d)[:, 32:96]),
     ],
