@@ -18,7 +18,17 @@ from ._library import cmake_prefix_path, library_path, load_library
 
 load_library()
 
+from ._accelerate import accelerate, accelerate_as_asked  # noqa: E402
 from ._build_info import version as __version__  # noqa: E402
 from ._ops import bank_probe, transpose  # noqa: E402  (the operators exist only once the library is loaded)
 
-__all__ = ["__version__", "bank_probe", "cmake_prefix_path", "library_path", "transpose"]
+accelerate_as_asked()
+
+__all__ = [
+    "__version__",
+    "accelerate",
+    "bank_probe",
+    "cmake_prefix_path",
+    "library_path",
+    "transpose",
+]

@@ -18,8 +18,8 @@ import pytest
 import torch
 
 from torch_swizzle import banks, counters
-from torch_swizzle._commands import profile
 from torch_swizzle.__main__ import main
+from torch_swizzle._commands import profile
 from torch_swizzle.counters import Case, Instruction, Launch, Predicted
 
 ROOT = Path(__file__).resolve().parents[2]
