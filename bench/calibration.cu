@@ -26,6 +26,7 @@ __global__ void __launch_bounds__(32)
 #pragma unroll 1
     for (int i = 0; i <= pattern; ++i) {
       if constexpr (kAccess == kLoad) {
+        __threadfence_block();  // or ptxas would move the load out of the loop
         // All of it is used, or the compiler would load less.
         const Value value = memory.load_shared<Value>(0, offset);
         for (int byte = 0; byte < kWidth; ++byte) sum += reinterpret_cast<const unsigned char*>(&value)[byte];

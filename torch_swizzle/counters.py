@@ -31,6 +31,8 @@ from torch import Tensor
 Access = Literal["load", "store", "async copy", "other"]
 Step = tuple[int, int, int]
 """Requests, wavefronts and ideal of one instruction."""
+Listing = tuple[tuple["Instruction", ...], dict[str, int]]
+"""The shared-memory instructions of a launch, and its warp samples by what was waited for."""
 
 KERNELS = "regex:.*(tile|direct)_kernel.*"
 TIMEOUT_S = 300
@@ -38,6 +40,7 @@ TIMEOUT_S = 300
 METRICS = {
     "load_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
     "store_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "async copy_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
     "load_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "store_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
     "load_instructions": "smsp__inst_executed_op_shared_ld.sum",
@@ -50,6 +53,7 @@ METRICS = {
     "source_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
 }
 
+_RAW, _SOURCE = "raw.csv", "source.csv"  # pages that are kept of a report
 _ACCESSES: tuple[Access, ...] = ("load", "store", "async copy")  # as the operators number them
 _OPCODES: dict[str, Access] = {"LDS": "load", "STS": "store", "LDGSTS": "async copy"}
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
@@ -116,6 +120,9 @@ class Predicted:
     """Warps that executed it with at least one live lane, each time counted."""
     wavefronts: int
     ideal: int
+    """As ncu's source page counts it: lines of 128 bytes."""
+    conflicts: int
+    """What the hardware counts as conflicts: wavefronts beyond one for each group of lanes."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +179,10 @@ class Comparison:
 
         ``"each"``: instruction by instruction. ``"sum"``: in sum, where the compiler made fewer
         instructions (a loop) or more (a loop unrolled in part) than the program has steps.
-        ``"requests"``: an asynchronous copy that was requested as often as predicted; it reaches
-        shared memory in the pieces in which its data arrive, not as one request. ``"no"``:
-        neither.
+        ``"requests"``: an asynchronous copy that was requested as often as predicted. ncu counts
+        its wavefronts by where the chunks of a line of the source land, not by banks alone; that
+        is what the model says only where they keep their places in the line, or exchange them by
+        one XOR. ``"no"``: neither.
         """
         if self.measured == self.predicted:
             return "each"
@@ -217,8 +225,8 @@ def predict(case: Case) -> list[Predicted]:
     else:
         rows = torch.ops.swizzle._transpose_requests(x, case.method, case.tile)
     return [
-        Predicted(_ACCESSES[access], width, requests, wavefronts, ideal)
-        for access, _, width, requests, wavefronts, ideal in rows.tolist()
+        Predicted(_ACCESSES[access], width, requests, wavefronts, lines, wavefronts - ideal)
+        for access, _, width, requests, wavefronts, ideal, lines in rows.tolist()
     ]
 
 
@@ -337,8 +345,21 @@ def collect(
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if not report.exists() or program.returncode != 0:
         raise CountersError(_why_not(text, program, kernels))
-    raw = _import_page(ncu, report, folder / "raw.csv", ["raw", "--print-units", "base"])
-    source = _import_page(ncu, report, folder / "source.csv", ["source", "--print-source", "sass"])
+    _import_page(ncu, report, folder / _RAW, ["raw", "--print-units", "base"])
+    _import_page(ncu, report, folder / _SOURCE, ["source", "--print-source", "sass"])
+    return read_pages(folder)
+
+
+def read_pages(folder: Path) -> list[Launch]:
+    """The launches of a report whose pages `collect` left in a folder.
+
+    Raises:
+        CountersError: a page is missing, has no launch, or the two have different ones.
+    """
+    try:
+        raw, source = ((folder / name).read_text(encoding="utf-8") for name in (_RAW, _SOURCE))
+    except OSError as error:
+        raise CountersError(f"{error.filename} cannot be read: {error.strerror}.") from error
     return join_pages(raw, source)
 
 
@@ -348,7 +369,8 @@ def join_pages(raw: str, source: str) -> list[Launch]:
     Raises:
         CountersError: a page has no launch, or the two have different ones.
     """
-    rows, listings = parse_raw(raw), parse_source(source)
+    rows = parse_raw(raw)
+    listings = _without_repetitions(parse_source(source), len(rows))
     if len(rows) != len(listings):
         raise CountersError(
             f"ncu's report has counters of {len(rows)} launches and the instructions of "
@@ -358,6 +380,16 @@ def join_pages(raw: str, source: str) -> list[Launch]:
         Launch(name, metrics, instructions, samples)
         for (name, metrics), (instructions, samples) in zip(rows, listings, strict=True)
     ]
+
+
+def _without_repetitions(listings: list[Listing], launches: int) -> list[Listing]:
+    """One listing a launch, where each is given several times over, as ncu 2025.3 does."""
+    times, rest = divmod(len(listings), max(launches, 1))
+    if times > 1 and not rest:
+        firsts = [listing for listing in listings[::times] for _ in range(times)]
+        if firsts == listings:
+            return listings[::times]
+    return listings
 
 
 def parse_raw(text: str) -> list[tuple[str, dict[str, float]]]:
@@ -383,11 +415,12 @@ def parse_raw(text: str) -> list[tuple[str, dict[str, float]]]:
     return launches
 
 
-def parse_source(text: str) -> list[tuple[tuple[Instruction, ...], dict[str, int]]]:
-    """Shared-memory instructions and warp samples of each launch in ncu's source page as CSV.
+def parse_source(text: str) -> list[Listing]:
+    """Shared-memory instructions and warp samples of each listing in ncu's source page as CSV.
 
-    Each launch is a row with the kernel's name, a row of column names and a row for each SASS
-    instruction; columns differ from version to version and are found by their names.
+    A listing is a row with the kernel's name, a row of column names and a row for each SASS
+    instruction. Columns differ from version to version and from kernel to kernel, and are found by
+    their names: those of shared memory are left out where a kernel does not touch it.
 
     Raises:
         CountersError: there is no instruction, or a column is missing.
@@ -418,13 +451,15 @@ def _read_instruction(
     if found is None:
         return
     predicate, opcode = found.group(1), found.group(2).split(".")
+    access = _OPCODES.get(opcode[0], "other")
+    if access == "other" and "L1 Wavefronts Shared" not in row:
+        return
     try:
         wavefronts = int(_number(row["L1 Wavefronts Shared"]) or 0)
         ideal = int(_number(row["L1 Wavefronts Shared Ideal"]) or 0)
         requests = int(_number(row["Instructions Executed"]) or 0)
     except KeyError as missing:
         raise CountersError(f"ncu's source page has no column {missing}.") from missing
-    access = _OPCODES.get(opcode[0], "other")
     # ptxas puts LDS that are never executed (predicate !PT) before a kernel's first LDGSTS.
     if (access == "other" and wavefronts == 0) or predicate == "!PT" or requests == 0:
         return
@@ -443,13 +478,12 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _import_page(ncu: str, report: Path, to: Path, page: Sequence[str]) -> str:
+def _import_page(ncu: str, report: Path, to: Path, page: Sequence[str]) -> None:
     """Read a page of a report with ncu's importer, and keep it."""
     result = _run([ncu, "--import", str(report), "--csv", "--page", *page], TIMEOUT_S)
     to.write_text(result.stdout, encoding="utf-8")
     if result.returncode != 0:
         raise CountersError(f"ncu cannot read its own report: {_last_line(result)}.")
-    return result.stdout
 
 
 def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:

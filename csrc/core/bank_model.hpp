@@ -4,9 +4,15 @@
 // Shared memory has 32 banks of 4 bytes; the bank of a byte address is (address / 4) mod 32. A request of a warp is
 // served in groups of lanes: all 32 for accesses of 1, 2 or 4 bytes, halves for 8, quarters for 16. A group takes as
 // many wavefronts as the most *distinct words* that it wants from one bank: lanes that meet in one word share it. The
-// least possible is one wavefront a group with a live lane; what exceeds it is called excess, and is what Nsight
-// Compute counts as bank conflicts. Two groups are served together where each lane's address equals that of the lane
-// beside it (or two further) across the warp.
+// least possible is one wavefront a group with a live lane; what exceeds it is called excess, and is what the hardware
+// counts as bank conflicts. Two groups of a load are served together where the lane beside each live lane (or, for all,
+// the lane two further) has the same address or is not live; those of a store never are.
+//
+// The ideal on Nsight Compute's source page is another: the lines of 128 bytes that the live lanes' bytes would fill, or
+// what the request takes where that is less. The two differ where few live lanes are spread over the groups of an access
+// of 8 or 16 bytes, and where groups are served together.
+//
+// All of this was measured, on an H200 on 2026-11-30: docs/banks.md says how.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +29,17 @@ inline constexpr int kLineBytes = kBanks * kWordBytes;
 /// One shared-memory instruction of one warp: a byte offset for each lane that takes part.
 struct WarpRequest {
   int width_bytes = 4;
+  bool is_store = false;
   bool active[kLanes] = {};
   std::int32_t offset[kLanes] = {};
 };
 
-/// Wavefronts of a request: `actual` as the offsets make it, `ideal` the least for its width and live lanes.
+/// Wavefronts of a request: `actual` as the offsets make it, `ideal` the least for its width and live lanes, `lines`
+/// what Nsight Compute's source page calls ideal.
 struct Wavefronts {
   int actual = 0;
   int ideal = 0;
+  int lines = 0;
   constexpr int excess() const { return actual - ideal; }
 };
 
@@ -47,12 +56,11 @@ constexpr int bank_of(std::int32_t word) { return word % kBanks; }
 
 namespace detail {
 
-// Whether every live lane shares its offset with the live lane `distance` (1 or 2) away.
+// Whether no live lane's offset differs from that of a live lane `distance` (1 or 2) away.
 constexpr bool lanes_are_paired(const WarpRequest& request, int distance) {
   for (int lane = 0; lane < kLanes; ++lane) {
     const int other = lane ^ distance;
-    if (request.active[lane] != request.active[other]) return false;
-    if (request.active[lane] && request.offset[lane] != request.offset[other]) return false;
+    if (request.active[lane] && request.active[other] && request.offset[lane] != request.offset[other]) return false;
   }
   return true;
 }
@@ -85,11 +93,13 @@ constexpr BankLoads count_bank_loads(const WarpRequest& request, int first, int 
   return loads;
 }
 
-/// Lanes of this request that are served together: twice lanes_per_group, at most all, where neighbours share addresses.
+/// Lanes of this request that are served together: twice lanes_per_group, at most all, where neighbours load from the
+/// same addresses.
 constexpr int lanes_served_together(const WarpRequest& request) {
   const int group = lanes_per_group(request.width_bytes);
+  if (request.is_store || group == kLanes) return group;
   const bool is_paired = detail::lanes_are_paired(request, 1) || detail::lanes_are_paired(request, 2);
-  return is_paired && group < kLanes ? 2 * group : group;
+  return is_paired ? 2 * group : group;
 }
 
 /// Wavefronts of one request by Note [Bank model]. Offsets are in bytes and multiples of the width, which is 1, 2, 4, 8
@@ -103,6 +113,10 @@ constexpr Wavefronts count_wavefronts(const WarpRequest& request) {
     result.actual += busiest;
     result.ideal += busiest > 0 ? 1 : 0;
   }
+  int live_bytes = 0;
+  for (const bool active : request.active) live_bytes += active ? request.width_bytes : 0;
+  const int lines = (live_bytes + kLineBytes - 1) / kLineBytes;
+  result.lines = lines < result.actual ? lines : result.actual;
   return result;
 }
 
@@ -168,6 +182,7 @@ constexpr Wavefronts count_block_wavefronts(int width_bytes, const BlockShape& b
     const Wavefronts one = count_wavefronts(make_block_request(width_bytes, block, warp, index));
     sum.actual += one.actual;
     sum.ideal += one.ideal;
+    sum.lines += one.lines;
   }
   return sum;
 }

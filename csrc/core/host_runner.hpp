@@ -128,6 +128,7 @@ class HostMemory {
     request.step = step;
     request.warp = warp;
     request.lanes.width_bytes = static_cast<int>(bytes);
+    request.lanes.is_store = !is_load;
     request.lanes.active[thread_ % kLanes] = true;
     request.lanes.offset[thread_ % kLanes] = offset;
     trace_->push_back(request);

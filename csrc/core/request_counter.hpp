@@ -25,6 +25,7 @@ struct RequestCount {
   std::int64_t requests = 0;
   std::int64_t actual = 0;
   std::int64_t ideal = 0;
+  std::int64_t lines = 0;
 };
 
 /// Memory that a program sees while its requests are counted.
@@ -88,6 +89,7 @@ class RequestCounter {
       slot.block = block_;
       slot.lanes = WarpRequest{};
       slot.lanes.width_bytes = static_cast<int>(bytes);
+      slot.lanes.is_store = access != SharedAccess::kLoad;
       made_.emplace_back(access, static_cast<int>(index));
       if (slot.count == nullptr) {
         slot.count = &counts_[{static_cast<int>(access), step}];
@@ -111,6 +113,7 @@ class RequestCounter {
       slot.count->requests += 1;
       slot.count->actual += slot.wavefronts.actual;
       slot.count->ideal += slot.wavefronts.ideal;
+      slot.count->lines += slot.wavefronts.lines;
     }
     made_.clear();
   }

@@ -72,7 +72,7 @@ void check_lanes(std::string_view op, const char* name, const at::Tensor& tensor
 
 // One request a row of `addresses`.
 std::vector<WarpRequest> read_requests(std::string_view op, const at::Tensor& addresses, std::int64_t width,
-                                       const std::optional<at::Tensor>& active) {
+                                       const std::optional<at::Tensor>& active, bool is_store) {
   TORCH_CHECK_VALUE(width == 1 || width == 2 || width == 4 || width == 8 || width == 16, op,
                     ": expected width to be 1, 2, 4, 8 or 16 bytes, got ", width);
   check_lanes(op, "addresses", addresses, at::kLong);
@@ -89,6 +89,7 @@ std::vector<WarpRequest> read_requests(std::string_view op, const at::Tensor& ad
   std::vector<WarpRequest> requests(static_cast<std::size_t>(addresses.size(0)));
   for (WarpRequest& request : requests) {
     request.width_bytes = static_cast<int>(width);
+    request.is_store = is_store;
     for (int lane = 0; lane < kLanes; ++lane, ++address) {
       request.active[lane] = is_live ? *is_live++ : true;
       if (!request.active[lane]) continue;
@@ -101,23 +102,26 @@ std::vector<WarpRequest> read_requests(std::string_view op, const at::Tensor& ad
   return requests;
 }
 
-// A row (wavefronts, ideal) for each request.
-at::Tensor bank_wavefronts(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active) {
-  const auto requests = read_requests("swizzle::_bank_wavefronts", addresses, width, active);
-  at::Tensor report = at::empty({static_cast<std::int64_t>(requests.size()), 2}, at::kLong);
+// A row (wavefronts, ideal, lines) for each request.
+at::Tensor bank_wavefronts(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active,
+                           bool is_store) {
+  const auto requests = read_requests("swizzle::_bank_wavefronts", addresses, width, active, is_store);
+  at::Tensor report = at::empty({static_cast<std::int64_t>(requests.size()), 3}, at::kLong);
   auto* row = report.mutable_data_ptr<std::int64_t>();
   for (const WarpRequest& request : requests) {
     const Wavefronts wavefronts = count_wavefronts(request);
     *row++ = wavefronts.actual;
     *row++ = wavefronts.ideal;
+    *row++ = wavefronts.lines;
   }
   return report;
 }
 
 // (requests, lanes, words of an access, 3): the group in which a lane is served, a word that it wants, and the word's
 // bank. All -1 for an inactive lane.
-at::Tensor bank_words(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active) {
-  const auto requests = read_requests("swizzle::_bank_words", addresses, width, active);
+at::Tensor bank_words(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active,
+                      bool is_store) {
+  const auto requests = read_requests("swizzle::_bank_words", addresses, width, active, is_store);
   const int words = words_per_access(static_cast<int>(width));
   at::Tensor result = at::full({static_cast<std::int64_t>(requests.size()), kLanes, words, 3}, -1, at::kLong);
   auto* entry = result.mutable_data_ptr<std::int64_t>();
@@ -137,8 +141,9 @@ at::Tensor bank_words(const at::Tensor& addresses, std::int64_t width, const std
 }
 
 // (requests, groups, banks): distinct words that each group of lanes wants from each bank.
-at::Tensor bank_loads(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active) {
-  const auto requests = read_requests("swizzle::_bank_loads", addresses, width, active);
+at::Tensor bank_loads(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active,
+                      bool is_store) {
+  const auto requests = read_requests("swizzle::_bank_loads", addresses, width, active, is_store);
   const int most_groups = kLanes / lanes_per_group(static_cast<int>(width));
   at::Tensor result = at::zeros({static_cast<std::int64_t>(requests.size()), most_groups, kBanks}, at::kLong);
   auto* row = result.mutable_data_ptr<std::int64_t>();
@@ -155,8 +160,8 @@ at::Tensor bank_loads(const at::Tensor& addresses, std::int64_t width, const std
 
 // For each request, the least wavefronts of any layout that keeps chunks whole; addresses in the row-major tile.
 at::Tensor least_of_any_layout(const at::Tensor& addresses, std::int64_t width, std::int64_t chunk_bytes,
-                               const std::optional<at::Tensor>& active) {
-  const auto requests = read_requests("swizzle::_least_wavefronts", addresses, width, active);
+                               const std::optional<at::Tensor>& active, bool is_store) {
+  const auto requests = read_requests("swizzle::_least_wavefronts", addresses, width, active, is_store);
   TORCH_CHECK_VALUE(
       chunk_bytes >= width && chunk_bytes <= kMaxSwizzledRowBytes && is_power_of_two(static_cast<int>(chunk_bytes)),
       "swizzle::_least_wavefronts: expected chunk_bytes to be a power of two, at least the width, ", width, ", got ",

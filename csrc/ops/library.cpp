@@ -16,10 +16,12 @@ TORCH_LIBRARY(swizzle, m) {
   m.def("_bank_probe_requests(Tensor x, int ways) -> Tensor");
   m.def("_tile_wavefronts(str method, str tile, int element_bytes) -> Tensor");
   m.def("_tile_accesses(str method, str tile, int element_bytes) -> Tensor");
-  m.def("_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor");
-  m.def("_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor");
-  m.def("_bank_loads(Tensor addresses, int width, Tensor? active=None) -> Tensor");
-  m.def("_least_wavefronts(Tensor addresses, int width, int chunk_bytes, Tensor? active=None) -> Tensor");
+  m.def("_bank_wavefronts(Tensor addresses, int width, Tensor? active=None, bool is_store=False) -> Tensor");
+  m.def("_bank_words(Tensor addresses, int width, Tensor? active=None, bool is_store=False) -> Tensor");
+  m.def("_bank_loads(Tensor addresses, int width, Tensor? active=None, bool is_store=False) -> Tensor");
+  m.def(
+      "_least_wavefronts(Tensor addresses, int width, int chunk_bytes, Tensor? active=None, bool is_store=False) -> "
+      "Tensor");
   m.def("_layout_numbers(str layout, int rows, int cols, int element_bytes) -> int[]");
   m.def("_layout_offsets(str layout, int rows, int cols, int element_bytes) -> Tensor");
 }

@@ -13,11 +13,11 @@ namespace swizzle {
 
 namespace {
 
-// A row (access: 0 load, 1 store, 2 asynchronous copy; step; width in bytes; requests; wavefronts; ideal) for each
-// instruction.
+// A row (access: 0 load, 1 store, 2 asynchronous copy; step; width in bytes; requests; wavefronts; ideal; lines) for
+// each instruction.
 at::Tensor list_counts(RequestCounter& counter) {
   const std::vector<RequestCount> counts = counter.counts();
-  at::Tensor report = at::empty({static_cast<std::int64_t>(counts.size()), 6}, at::kLong);
+  at::Tensor report = at::empty({static_cast<std::int64_t>(counts.size()), 7}, at::kLong);
   auto* row = report.mutable_data_ptr<std::int64_t>();
   for (const RequestCount& count : counts) {
     *row++ = static_cast<std::int64_t>(count.access);
@@ -26,6 +26,7 @@ at::Tensor list_counts(RequestCounter& counter) {
     *row++ = count.requests;
     *row++ = count.actual;
     *row++ = count.ideal;
+    *row++ = count.lines;
   }
   return report;
 }

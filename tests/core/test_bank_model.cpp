@@ -44,6 +44,39 @@ TEST(BankModel, PairedLanesMergeTwoGroups) {
   EXPECT_TRUE(takes(16, [](int) { return 0; }, 2, 2));
 }
 
+TEST(BankModel, NeighboursThatAreNotLiveLetGroupsMerge) {
+  const auto even_lanes = [](int lane) { return lane % 2 == 0 ? 8 * (lane / 2) : -1; };
+  EXPECT_TRUE(takes(8, even_lanes, 1, 1));
+  EXPECT_EQ(lanes_served_together(make_request(16, [](int lane) { return lane == 1 ? -1 : 16 * (lane / 2); })), 16);
+  EXPECT_EQ(lanes_served_together(make_request(16, [](int lane) { return lane == 1 ? 512 : 16 * (lane / 2); })), 8);
+}
+
+TEST(BankModel, LanesTwoApartMergeGroupsAndLanesThreeApartDoNot) {
+  EXPECT_TRUE(takes(8, [](int lane) { return 8 * (lane / 4 * 2 + lane % 2); }, 1, 1));
+  EXPECT_TRUE(takes(8, [](int lane) { return 8 * (lane / 4 * 2 + (lane % 4 < 2 ? lane % 2 : 1 - lane % 2)); }, 2, 2));
+}
+
+TEST(BankModel, GroupsOfAStoreNeverMerge) {
+  for (const int width : {8, 16}) {
+    WarpRequest request = make_request(width, [&](int lane) { return width * (lane / 2); });
+    request.is_store = true;
+    EXPECT_EQ(lanes_served_together(request), lanes_per_group(width));
+    EXPECT_EQ(count_wavefronts(request).actual, width / 4);
+    EXPECT_EQ(count_wavefronts(request).excess(), 0);
+  }
+}
+
+// Nsight Compute's ideal, in sums that it showed on an H200.
+TEST(BankModel, LinesAreWhatTheBytesOfTheLiveLanesFill) {
+  const auto lines = [](int width, auto offset) { return count_wavefronts(make_request(width, offset)).lines; };
+  EXPECT_EQ(lines(16, [](int lane) { return 128 * lane; }), 4);
+  EXPECT_EQ(lines(8, [](int lane) { return lane % 8 == 0 ? 8 * lane : -1; }), 1);
+  EXPECT_EQ(lines(16, [](int lane) { return lane % 2 == 0 ? 16 * lane : -1; }), 2);
+  EXPECT_EQ(lines(16, [](int lane) { return 16 * (lane / 2); }), 2) << "no more than the request takes";
+  EXPECT_EQ(lines(8, [](int lane) { return 128 * (lane / 2); }), 2) << "of two groups served as one";
+  EXPECT_EQ(lines(4, [](int) { return -1; }), 0);
+}
+
 TEST(BankModel, PairedLanesAreServedInGroupsTwiceAsLarge) {
   EXPECT_EQ(lanes_served_together(make_request(4, [](int) { return 0; })), 32);
   EXPECT_EQ(lanes_served_together(make_request(8, [](int lane) { return 8 * lane; })), 16);

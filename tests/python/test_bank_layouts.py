@@ -145,7 +145,8 @@ def test_the_row_modulo_8_leaves_a_32_wide_float_tile_4_wavefronts() -> None:
     [
         ("naive", "row:16", "column:16", ((4, 0), (32, 28))),
         ("naive", "stride-0", "stride-2", ((1, 0), (2, 1))),
-        ("naive", "stride-0:16", "stride-1:8", ((2, 0), (2, 0))),
+        ("naive", "stride-0:16", "stride-1:8", ((4, 0), (2, 0))),
+        ("naive", "stride-1:8", "stride-0:16", ((2, 0), (2, 0))),
         ("naive", "stride-32", "stride-33", ((32, 31), (1, 0))),
     ],
 )

@@ -160,7 +160,19 @@ def test_meetings_add_up_to_the_wavefronts(width: int) -> None:
         assert sum(ways.values()) == request.wavefronts
 
 
-def test_loads_and_stores_take_the_same_and_are_told_apart() -> None:
+@pytest.mark.parametrize("width", [8, 16])
+def test_neighbours_at_one_address_merge_loads_and_not_stores(width: int) -> None:
+    taken = {
+        kind: banks.wavefronts(width * (LANES // 2), width, kind=kind)  # type: ignore[arg-type]
+        for kind in ("load", "access", "store")
+    }
+    assert [report.wavefronts for report in taken.values()] == [width // 8, width // 8, width // 4]
+    assert {report.excess for report in taken.values()} == {0}
+    for report in taken.values():
+        assert sum(phase.wavefronts for phase in report.worst.phases) == report.wavefronts
+
+
+def test_loads_and_stores_of_a_word_take_the_same_and_are_told_apart() -> None:
     for kind in ("load", "store", "access"):
         report = banks.wavefronts(128 * LANES, 4, kind=kind)  # type: ignore[arg-type]
         assert report.worst.kind == kind

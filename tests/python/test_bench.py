@@ -25,8 +25,8 @@ from bench import (
     stamp,
     timing,
 )
-from torch_swizzle import banks, counters
-from torch_swizzle.counters import CountersError, Instruction, Launch
+from torch_swizzle import counters
+from torch_swizzle.counters import Case, CountersError, Instruction, Launch
 
 TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat")
 ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
@@ -410,14 +410,20 @@ def contract_launches() -> list[Launch]:
     for case in contract.shipped_cases():
         steps = enumerate(counters.predict(case))
         launches.append(
-            Launch("k", {}, tuple(Instruction(16 * i, "", **vars(step)) for i, step in steps))
+            Launch(
+                "k",
+                {},
+                tuple(
+                    Instruction(16 * i, "", s.access, s.width, s.requests, s.wavefronts, s.ideal)
+                    for i, s in steps
+                ),
+            )
         )
     for access, width in contract.CALIBRATIONS:
         instructions = []
         for times, offsets in enumerate(contract.patterns(width).values(), start=1):
-            live = [offset is not None for offset in offsets]
-            request = banks.wavefronts([offset or 0 for offset in offsets], width, live).worst
-            taken = (times, times * request.wavefronts, times * request.ideal)
+            wavefronts, _, ideal = contract.predict_request(access, width, offsets)
+            taken = (times, times * wavefronts, times * ideal)
             instructions.append(Instruction(16 * times, "", access, width, *taken))
         launches.append(Launch("calibration_kernel", {}, tuple(reversed(instructions))))
     return launches
@@ -432,10 +438,11 @@ def test_contract_holds_for_launches_that_take_what_is_predicted(
     out = tmp_path / "contract.json"
     launches = contract_launches()
     cases = contract.shipped_cases()
-    assert contract.record_and_print(cases, launches, out) == 0
+    assert contract.compare_and_print(cases, launches, out) == 0
     assert contract.main(["--out", str(out), "--markdown"]) == 0
     printed = capsys.readouterr().out
-    assert "| bank_probe, 32-way, 8192 floats | load | 4 | 256 / 256 | 8,192 / 8,192 |" in printed
+    assert "| bank_probe, 32-way | load | 1 | 256 / 256 | 8,192 / 8,192 | 256 / 256 |" in printed
+    assert "| a line apart | 32, 1 | 32, 1 | 32, 1 | 32, 2 | 32, 4 | 32, 1 |" in printed
     record = json.loads(out.read_text())
     patterns = len(contract.patterns(4))
     assert len(record["calibration"]) == patterns * len(contract.CALIBRATIONS)
@@ -443,9 +450,40 @@ def test_contract_holds_for_launches_that_take_what_is_predicted(
     first = launches[0].instructions[0]
     more = dataclasses.replace(first, wavefronts=first.wavefronts + 1)
     changed = dataclasses.replace(launches[0], instructions=(more, *launches[0].instructions[1:]))
-    assert contract.record_and_print(cases, [changed, *launches[1:]], out) == 1
+    assert contract.compare_and_print(cases, [changed, *launches[1:]], out) == 1
     no_pattern = dataclasses.replace(launches[-1], instructions=launches[-1].instructions[1:])
-    assert contract.record_and_print(cases, [*launches[:-1], no_pattern], out) == 1
+    assert contract.compare_and_print(cases, [*launches[:-1], no_pattern], out) == 1
+
+
+def test_contract_holds_the_hardware_counter_to_the_noise_of_the_twin() -> None:
+    cases = [Case("bank_probe", (8192,), ways=ways) for ways in (8, 1)]
+    steps = [counters.predict(case) for case in cases]
+    for counted, of_twin, expected in (
+        *((1792, 0, True), (1800, 0, True), (1900, 0, False), (1700, 0, False)),
+        *((1900, 110, True), (1792, 110, False)),
+    ):
+        launches = [
+            Launch("k", {counters.METRICS["load_conflicts"]: number}, ())
+            for number in (counted, of_twin)
+        ]
+        noises = contract.noises_of(cases, launches, steps)
+        rows = contract.judge(cases[0], launches[0], steps[0], noises[cases[1]])
+        assert [row["within_noise"] for row in rows] == [expected, None]
+        assert rows[0]["predicted_conflicts"] == 1792
+
+
+def test_contract_reads_pages_that_were_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "contract.json"
+    arguments = ["--import", str(tmp_path), "--out", str(out)]
+    assert contract.main(arguments) == 3
+    assert "raw.csv cannot be read" in capsys.readouterr().err
+    for page in (Path(__file__).parent / "ncu_pages").iterdir():
+        (tmp_path / page.name).write_text(page.read_text())
+    assert contract.main(arguments) == 3
+    assert "2 launches where" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_contract_without_a_gpu_gives_one_sentence(

@@ -44,17 +44,20 @@ SCHEMAS = {
         "swizzle::_tile_accesses(str method, str tile, int element_bytes) -> Tensor"
     ),
     "_bank_wavefronts.default": (
-        "swizzle::_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor"
+        "swizzle::_bank_wavefronts(Tensor addresses, int width, Tensor? active=None, "
+        "bool is_store=False) -> Tensor"
     ),
     "_bank_words.default": (
-        "swizzle::_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor"
+        "swizzle::_bank_words(Tensor addresses, int width, Tensor? active=None, "
+        "bool is_store=False) -> Tensor"
     ),
     "_bank_loads.default": (
-        "swizzle::_bank_loads(Tensor addresses, int width, Tensor? active=None) -> Tensor"
+        "swizzle::_bank_loads(Tensor addresses, int width, Tensor? active=None, "
+        "bool is_store=False) -> Tensor"
     ),
     "_least_wavefronts.default": (
         "swizzle::_least_wavefronts(Tensor addresses, int width, int chunk_bytes, "
-        "Tensor? active=None) -> Tensor"
+        "Tensor? active=None, bool is_store=False) -> Tensor"
     ),
     "_layout_numbers.default": (
         "swizzle::_layout_numbers(str layout, int rows, int cols, int element_bytes) -> int[]"

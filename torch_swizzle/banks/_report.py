@@ -43,7 +43,7 @@ class Meeting:
 class Phase:
     """Lanes that are served together: 32 for accesses of up to 4 bytes, 16 for 8, 8 for 16.
 
-    Twice as many where neighbouring lanes ask for the same addresses.
+    Twice as many where neighbouring lanes load from the same addresses.
     """
 
     group: int
@@ -112,9 +112,9 @@ class Request:
         )
 
     @property
-    def _operands(self) -> tuple[Tensor, int, Tensor]:
+    def _operands(self) -> tuple[Tensor, int, Tensor, bool]:
         addresses = torch.tensor([[-1 if a is None else a for a in self.addresses]])
-        return addresses, self.width, addresses >= 0
+        return addresses, self.width, addresses >= 0, self.kind == "store"
 
     @property
     def excess(self) -> int:
@@ -253,7 +253,9 @@ def wavefronts(
             the last one lacks are inactive. Addresses are multiples of the width.
         width: Bytes that a lane accesses: 1, 2, 4, 8 or 16.
         active: Whether each thread takes part, in the shape of ``addresses``; default: all do.
-        kind: ``"load"`` or ``"store"``, to name the requests in the report; both take the same.
+        kind: ``"load"`` or ``"store"``; ``"access"`` takes what a load takes. They differ where
+            neighbouring lanes have the same address and 8 or 16 bytes each: loads merge, stores
+            do not.
 
     Returns:
         A report with a request for each warp.
@@ -357,8 +359,12 @@ def make_requests(
     names: Sequence[tuple[Kind, int]], addresses: Tensor, width: int, active: Tensor
 ) -> tuple[Request, ...]:
     """Ask the model for each row of (requests, 32) addresses; names are (kind, warp)."""
-    counts = torch.ops.swizzle._bank_wavefronts(addresses, width, active).tolist()
-    rows = zip(names, addresses.tolist(), active.tolist(), counts, strict=True)
+    counts = {
+        is_store: torch.ops.swizzle._bank_wavefronts(addresses, width, active, is_store).tolist()
+        for is_store in {kind == "store" for kind, _ in names}
+    }
+    taken = [counts[kind == "store"][index] for index, (kind, _) in enumerate(names)]
+    rows = zip(names, addresses.tolist(), active.tolist(), taken, strict=True)
     return tuple(
         Request(
             kind=kind,
@@ -368,7 +374,7 @@ def make_requests(
             wavefronts=actual,
             ideal=ideal,
         )
-        for (kind, warp), row, lives, (actual, ideal) in rows
+        for (kind, warp), row, lives, (actual, ideal, _) in rows
     )
 
 
