@@ -34,6 +34,7 @@ KERNELS = "regex:.*(tile|direct|calibration)_kernel.*"
 METHOD = "Nsight Compute, clocks not locked, one launch after one to warm up"
 LIBRARY = "libcalibration.so"
 TIMEOUT_S = 540
+BEGIN, END = "<!-- counters:begin -->", "<!-- counters:end -->"  # in docs/banks.md
 SHARED_BYTES = 40 * 1024  # of a calibration kernel
 # Share of a launch's wavefronts by which the hardware's conflict counter may differ from its twin's
 # and still count as noise: it also counts arbitration with data that arrive from global memory.
@@ -44,6 +45,7 @@ LANES = range(32)
 CALIBRATIONS = [(name, width) for name in ("load", "store") for width in WIDTHS] + [
     ("async copy", 16)
 ]
+CONFLICTS = {access: counters.METRICS[f"{access}_conflicts"] for access, _ in CALIBRATIONS}
 _ACCESS_NUMBERS = {"load": 0, "store": 1, "async copy": 2}
 
 
@@ -146,6 +148,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--markdown", action="store_true", help="print the record in --out as tables, and stop"
     )
     parser.add_argument(
+        "--page", type=Path, help="with --markdown: put the tables between the markers in PAGE"
+    )
+    parser.add_argument(
         "--import",
         type=Path,
         metavar="FOLDER",
@@ -160,7 +165,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_all(options.child, cases)
         return 0
     if options.markdown:
-        print(markdown(json.loads(out.read_text(encoding="utf-8"))))
+        tables = markdown(json.loads(out.read_text(encoding="utf-8")))
+        print(tables)
+        if options.page:
+            page = options.page.read_text(encoding="utf-8")
+            options.page.write_text(place_tables(page, tables), encoding="utf-8")
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -214,6 +223,15 @@ def compare_and_print(cases: Sequence[Case], launches: Sequence[Launch], out: Pa
     return 1 if wrong else 0
 
 
+def place_tables(page: str, tables: str) -> str:
+    """The page with the tables between its markers, whatever was there."""
+    before, _, rest = page.partition(BEGIN)
+    _, marker, after = rest.partition(END)
+    if not marker:
+        raise ValueError(f"expected a page with {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+
+
 def to_json(record: dict[str, Any]) -> str:
     """The record as JSON, a row a line so that differences read well."""
     parts = [f' "stamp": {json.dumps(record["stamp"])}']
@@ -239,7 +257,7 @@ def measure_all(
         [sys.executable, "-m", "bench.contract", "--child", str(folder), "--only", only],
         folder,
         kernels=KERNELS,
-        metrics=[*counters.METRICS.values(), *extra_metrics],
+        metrics=[*CONFLICTS.values(), *extra_metrics],
         timeout_s=TIMEOUT_S,
     )
     return check_number(cases, launches)
@@ -308,8 +326,7 @@ def noises_of(
     """What the hardware's conflict counters say of each case beyond what is predicted."""
     return {
         case: {
-            access: launch.metrics.get(counters.METRICS[f"{access}_conflicts"], 0)
-            - _conflicts(steps, access)
+            access: launch.metrics.get(CONFLICTS[access], 0) - _conflicts(steps, access)
             for access in ("load", "store")
         }
         for case, launch, steps in zip(cases, launches, predicted, strict=False)
@@ -335,7 +352,7 @@ def judge(
         return [{**named, "access": None, "agreement": "each", "kernel": launch.kernel}]
     result = []
     for row in rows:
-        counted = launch.metrics.get(counters.METRICS.get(f"{row.access}_conflicts", ""))
+        counted = launch.metrics.get(CONFLICTS.get(row.access, ""))
         foreseen = _conflicts(predicted, row.access)
         noise = None if twin_noise is None else twin_noise.get(row.access)
         within = None
@@ -387,7 +404,7 @@ def judge_calibration(access: str, width: int, launch: Launch) -> list[dict[str,
         found = measured.get(times)
         counted = [found.wavefronts / times, found.ideal / times] if found else None
         rows.append(_calibration_row(access, width, name, counted, [wavefronts, lines]))
-    counter = launch.metrics.get(counters.METRICS[f"{access}_conflicts"])
+    counter = launch.metrics.get(CONFLICTS[access])
     if counter is not None and access != "async copy":
         rows.append(_calibration_row(access, width, ALL_PATTERNS, [counter], [conflicts]))
     return rows
@@ -464,15 +481,9 @@ def markdown(record: dict[str, Any]) -> str:
         by_pattern.setdefault(row["pattern"], {})[f"{row['access']} {row['width']}"] = cell
     for pattern, found in by_pattern.items():
         lines.append(f"| {pattern} | {' | '.join(found.get(name, '') for name in names)} |")
-    return "\n".join([*lines, "", ASYNC_COPIES]).lstrip()
+    return "\n".join([*lines, "", counters.ASYNC_COPIES]).lstrip()
 
 
-ASYNC_COPIES = (
-    "Asynchronous copies reach shared memory as their data arrive: Nsight Compute counts their "
-    "wavefronts by where the 16-byte chunks of each line of the source land, which is what the "
-    "model says where the chunks keep their places in the line or exchange them by one XOR, and "
-    "more where they are shifted, as by a pad; so they are compared by requests alone."
-)
 _COLUMNS = (
     *("kernel", "access", "launches", "requests", "wavefronts", "ideal", "hardware conflicts"),
     "equal",

@@ -53,6 +53,14 @@ METRICS = {
     "source_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
 }
 
+ASYNC_COPIES = (
+    "Asynchronous copies are compared by requests alone: Nsight Compute counts their wavefronts by "
+    "where the 16-byte chunks of each line of the source land, which is what the model says if "
+    "they keep their places in the line or exchange them by one XOR, and more if they are shifted, "
+    "as by a pad."
+)
+"""What the counters say of LDGSTS."""
+
 _RAW, _SOURCE = "raw.csv", "source.csv"  # pages that are kept of a report
 _ACCESSES: tuple[Access, ...] = ("load", "store", "async copy")  # as the operators number them
 _OPCODES: dict[str, Access] = {"LDS": "load", "STS": "store", "LDGSTS": "async copy"}
@@ -158,8 +166,10 @@ class Launch:
 
     @property
     def excess(self) -> int:
-        """Wavefronts beyond the ideal, over all instructions."""
-        return sum(one.wavefronts - one.ideal for one in self.instructions)
+        """Wavefronts beyond the ideal, over all instructions but asynchronous copies."""
+        return sum(
+            one.wavefronts - one.ideal for one in self.instructions if one.access != "async copy"
+        )
 
 
 @dataclass(frozen=True)
@@ -179,10 +189,8 @@ class Comparison:
 
         ``"each"``: instruction by instruction. ``"sum"``: in sum, where the compiler made fewer
         instructions (a loop) or more (a loop unrolled in part) than the program has steps.
-        ``"requests"``: an asynchronous copy that was requested as often as predicted. ncu counts
-        its wavefronts by where the chunks of a line of the source land, not by banks alone; that
-        is what the model says only where they keep their places in the line, or exchange them by
-        one XOR. ``"no"``: neither.
+        ``"requests"``: an asynchronous copy that was requested as often as predicted
+        (`ASYNC_COPIES`). ``"no"``: neither.
         """
         if self.measured == self.predicted:
             return "each"

@@ -439,8 +439,14 @@ def test_contract_holds_for_launches_that_take_what_is_predicted(
     launches = contract_launches()
     cases = contract.shipped_cases()
     assert contract.compare_and_print(cases, launches, out) == 0
-    assert contract.main(["--out", str(out), "--markdown"]) == 0
+    capsys.readouterr()
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{contract.BEGIN}\nold\n{contract.END}\nafter\n")
+    assert contract.main(["--out", str(out), "--markdown", "--page", str(page)]) == 0
     printed = capsys.readouterr().out
+    placed = f"before\n{contract.BEGIN}\n{printed}{contract.END}\nafter\n"
+    assert page.read_text() == placed
+    assert contract.place_tables(placed, printed.rstrip("\n")) == placed
     assert "| bank_probe, 32-way | load | 1 | 256 / 256 | 8,192 / 8,192 | 256 / 256 |" in printed
     assert "| a line apart | 32, 1 | 32, 1 | 32, 1 | 32, 2 | 32, 4 | 32, 1 |" in printed
     record = json.loads(out.read_text())

@@ -323,6 +323,24 @@ def test_profile_prints_json(with_gpu: Path, capsys: pytest.CaptureFixture[str])
     assert result["cost"]["excess_wavefronts"] == 512
 
 
+def test_profile_says_what_the_counters_say_of_asynchronous_copies() -> None:
+    case = Case("transpose", (128, 128), "float32", "padded", "vector")
+    predicted = counters.predict(case)
+    more = [
+        replace(one, wavefronts=3 * one.wavefronts) if one.access == "async copy" else one
+        for one in predicted
+    ]
+    launch = as_launch(more)
+    result = profile.describe(case, predicted, [launch, as_launch(predicted)], GPU)
+    assert result["agrees"] is True
+    assert result["cost"]["excess_wavefronts"] == 0
+    lines = profile._lines(case, predicted, launch, result)
+    assert any(line.endswith("equal requests") for line in lines)
+    start = next(i for i, line in enumerate(lines) if line.startswith("Asynchronous copies are"))
+    assert " ".join(lines[start : start + 3]) == counters.ASYNC_COPIES
+    assert all(len(line) <= 100 for line in lines[start : start + 3])
+
+
 def test_profile_ends_with_1_where_counters_differ(
     with_gpu: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

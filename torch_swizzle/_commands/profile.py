@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -217,6 +218,8 @@ def _lines(
         lines.append(f"{'':<18}  predicted {foreseen}  {_AGREEMENT[row.agreement]}")
     if not rows:
         lines.append("no instruction touches shared memory")
+    if any(row.access == "async copy" for row in rows):
+        lines += ["", *textwrap.wrap(counters.ASYNC_COPIES, 100)]
     lines += ["", f"{'instruction':<40}{_headings('requests', 'wavefronts', 'ideal', 'predicted')}"]
     for one, step in counters.pair(launch, predicted):
         line = f"{one.sass[:39]:<40}{_cells((one.requests, one.wavefronts, one.ideal), 12)}"
