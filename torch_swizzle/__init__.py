@@ -19,6 +19,6 @@ from ._library import cmake_prefix_path, library_path, load_library
 load_library()
 
 from ._build_info import version as __version__  # noqa: E402
-from ._ops import transpose  # noqa: E402  (the operators exist only once the library is loaded)
+from ._ops import permute, transpose  # noqa: E402  (the operators exist only once the library is loaded)
 
-__all__ = ["__version__", "cmake_prefix_path", "library_path", "transpose"]
+__all__ = ["__version__", "cmake_prefix_path", "library_path", "permute", "transpose"]
