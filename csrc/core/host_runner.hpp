@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bank_model.hpp"
+#include "box_program.hpp"
 #include "dispatch.hpp"
 #include "gather_program.hpp"
 
@@ -144,13 +145,13 @@ class HostMemory {
 };
 
 /// Runs a tile program over a whole problem.
-template <class Program>
-void run_tile_program(const Transposition& problem, const void* src, void* dst, HostMemory& memory) {
+template <class Program, class Shape>
+void run_tile_program(const Shape& problem, const void* src, void* dst, HostMemory& memory) {
   const auto args = Program::make_arguments(problem, src, dst);
   const std::int64_t blocks = Program::block_count(problem);
   for (std::int64_t block = 0; block < blocks; ++block) {
     const auto tile = Program::locate(args, static_cast<std::uint32_t>(block));
-    memory.enter_block(static_cast<std::uint32_t>(block), Program::kSharedBytes);
+    memory.enter_block(static_cast<std::uint32_t>(block), shared_bytes<Program>(args));
     for (int thread = 0; thread < Program::kThreads; ++thread) {
       memory.enter_thread(thread);
       Program::load(memory, args, tile, thread);
@@ -209,6 +210,8 @@ inline void run_plan(const Plan& plan, const Problem& problem, const void* src, 
     constexpr int kElementBytes = decltype(bytes)::value;
     if (plan.route == Route::kGather) {
       run_gather_program<kElementBytes>(problem, src, dst, memory);
+    } else if (plan.route == Route::kBox) {
+      run_tile_program<BoxProgram<kElementBytes>>(plan.box, src, dst, memory);
     } else {
       dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
         run_tile_program<decltype(program)>(plan.matrices, src, dst, memory);

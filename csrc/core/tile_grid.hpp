@@ -74,6 +74,12 @@ struct TiledProgram {
   }
 };
 
+/// Bytes of shared memory of a launch, at most Program::kSharedBytes.
+template <class Program>
+int shared_bytes(const TileArguments&) {
+  return Program::kSharedBytes;
+}
+
 /// Blocks walk down the input rows first: consecutive blocks then write one contiguous run of output rows (float32
 /// 8192 x 8192, H200, 2026-11-29: 0.956 of a copy walking along the rows, 0.976 walking down).
 SWIZZLE_HOST_DEVICE inline TilePosition locate_tile(const TileArguments& args, std::uint32_t block) {

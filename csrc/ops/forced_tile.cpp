@@ -19,6 +19,8 @@ std::string_view requirement_of(Tile tile) {
              "bytes";
     case Tile::kFlat:
       return "one packed side of at most 128 or matrices of at most 16 KiB, base and the rest in multiples of 16 bytes";
+    case Tile::kBox:
+      return "at most 8 dimensions, none expanded, the densest without gaps";
     case Tile::kWindow:
       return "contiguous rows of aligned elements of up to 8 bytes";
     default:

@@ -17,6 +17,7 @@ std::string describe(const Plan& plan, const Problem& problem) {
   if (plan.route == Route::kTile) {
     text += c10::str(" over ", plan.matrices.outer_count(), " x ", plan.matrices.rows, " x ", plan.matrices.cols);
   }
+  if (plan.route == Route::kBox) text += c10::str(", ", plan.box.block_count(), " of them");
   return text + c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
 }
 

@@ -102,7 +102,8 @@ void check_out(std::string_view op, const at::Tensor& self, const at::Tensor& ou
 }
 
 at::Tensor permuted_view(const at::Tensor& self, const PermuteRequest& request) {
-  const at::DimVector dims(request.dims, request.dims + request.rank);
+  at::DimVector dims;
+  for (int i = 0; i < request.rank; ++i) dims.push_back(request.dims[i]);
   return self.permute(dims);
 }
 

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from samples import (
     DTYPE_OF_SIZE,
@@ -30,6 +30,7 @@ import torch_swizzle
 
 permute = torch.ops.swizzle.permute
 transpose = torch.ops.swizzle.transpose
+transpose_with = torch.ops.swizzle._transpose_with
 
 Dims = tuple[int, ...]
 
@@ -164,6 +165,61 @@ def test_any_strided_input_in_any_order_equals_torch(
     expected = reference(x, dims)
     leave_stale_memory(tuple(expected.shape), dtype, device)
     assert_fresh_transpose(permute(x, dims, method=method), x, expected)
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    drawn=permuted_samples().filter(lambda drawn: len(drawn[1]) >= 2),
+    dtype=st.sampled_from(DTYPES),
+    seed=st.integers(0, 1000),
+)
+def test_a_box_never_gives_a_wrong_answer(
+    device: str, drawn: tuple[Sample, Dims], dtype: torch.dtype, seed: int
+) -> None:
+    sample, dims = drawn
+    x = sample.tensor(dtype, device, seed)
+    expected = reference(x, dims)
+    leave_stale_memory(tuple(expected.shape), dtype, device)
+    try:
+        actual = transpose_with(x.permute(dims).transpose(-2, -1), "auto", "box")
+    except ValueError:
+        reject()
+    assert_fresh_transpose(actual, x, expected)
+
+
+@pytest.mark.parametrize("size", DTYPE_OF_SIZE)
+@pytest.mark.parametrize(
+    ("shape", "dims", "row_pitch"),
+    [
+        ((3, 129, 24, 64), (0, 2, 1, 3), 64),
+        ((3, 129, 24, 63), (0, 2, 1, 3), 64),
+        ((3, 129, 24, 63), (0, 2, 1, 3), 65),
+        ((2, 40, 16, 12, 6), (4, 2, 0, 3, 1), 6),
+        ((33, 411, 33), (2, 1, 0), 33),
+        ((1, 200, 1001), (0, 1, 2), 1003),
+        ((7, 5003, 19), (1, 2, 0), 19),
+        ((5003, 2, 3, 7), (0, 3, 2, 1), 7),
+    ],
+)
+def test_boxes_are_right_at_any_pitch_and_offset(
+    shape: Dims, dims: Dims, row_pitch: int, size: int, device: str
+) -> None:
+    *outer, inner = shape
+    for start in (0, 1, 3):
+        base = random_bits((*outer, row_pitch + 3), DTYPE_OF_SIZE[size], device)
+        x = (
+            base[..., start : start + inner]
+            if row_pitch > inner
+            else random_bits(shape, DTYPE_OF_SIZE[size], device)
+        )
+        y = transpose_with(x.permute(dims).transpose(-2, -1), "auto", "box")
+        assert_same_bits(y, reference(x, dims), start)
 
 
 def random_case(rng: random.Random) -> tuple[Dims, Dims, int]:
