@@ -53,7 +53,8 @@ struct BoxArguments {
   BoxDimension input[kMaxBoxRank];
 
   int output_runs = 1;
-  FastDivision table_length;  // elements of an output run within its cut dimension, in all where there is none
+  // Elements of an output run within its cut dimension, in all where there is none. The table goes on for a vector.
+  FastDivision table_length;
   int run_cut = 0;
   int run_cut_pitch = 0;  // in the image
   int table_offset = 0;   // in shared memory
@@ -84,7 +85,8 @@ struct BoxProgram {
   static constexpr int kWarpShift = log2_floor(kThreads / kLanes);
   static constexpr int kChunkElements = 16 / kElementBytes;
   static constexpr bool kIsSkewed = kElementBytes < 16;
-  static constexpr int kSharedBytes = kBoxImageBytes + (kIsSkewed ? kBoxImageBytes / 8 : 0) + 2 * kMaxTableLength;
+  static constexpr int kSharedBytes =
+      kBoxImageBytes + (kIsSkewed ? kBoxImageBytes / 8 : 0) + 2 * (kMaxTableLength + kChunkElements - 1);
   static constexpr std::int64_t kMinKeptBytes = std::int64_t{160} << 20;
 
   static std::int64_t block_count(const Box& box) { return box.block_count(); }
@@ -171,9 +173,10 @@ struct BoxProgram {
         }
       }
     }
-    for (int i = thread; i < static_cast<int>(args.table_length.divisor); i += kThreads) {
-      auto rest = static_cast<std::uint32_t>(i);
-      std::uint32_t image = 0;
+    for (int i = thread; i < static_cast<int>(args.table_length.divisor) + kChunkElements - 1; i += kThreads) {
+      const std::uint32_t step = args.table_length.quotient(static_cast<std::uint32_t>(i));
+      std::uint32_t rest = args.table_length.remainder(static_cast<std::uint32_t>(i), step);
+      std::uint32_t image = step * static_cast<std::uint32_t>(args.run_cut_pitch);
       SWIZZLE_NO_UNROLL
       for (int d = 0; d < args.table_rank; ++d) {
         const std::uint32_t quotient = args.table_extent[d].quotient(rest);
@@ -249,14 +252,18 @@ struct BoxProgram {
                                                 int (&offset)[kChunkElements]) {
     const auto begin = static_cast<std::uint32_t>(max_of(first, 0));
     const std::uint32_t step = args.table_length.quotient(begin);
-    auto entry = static_cast<int>(args.table_length.remainder(begin, step));
-    int image = static_cast<int>(step) * args.run_cut_pitch;
-    SWIZZLE_UNROLL
-    for (int k = 0; k < kChunkElements; ++k) {
-      offset[k] = image + memory.template load_shared<Opaque<2>>(k, args.table_offset + 2 * entry).value;
-      if (first + k >= 0 && first + k + 1 < length && ++entry == static_cast<int>(args.table_length.divisor)) {
-        entry = 0;
-        image += args.run_cut_pitch;
+    const int image = static_cast<int>(step) * args.run_cut_pitch;
+    const int entry = args.table_offset + 2 * static_cast<int>(args.table_length.remainder(begin, step));
+    if (first >= 0 && first + kChunkElements <= length) {
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kChunkElements; ++k) {
+        offset[k] = image + memory.template load_shared<Opaque<2>>(k, entry + 2 * k).value;
+      }
+    } else {
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kChunkElements; ++k) {
+        const int nearest = min_of(max_of(first + k, 0), length - 1) - static_cast<int>(begin);
+        offset[k] = image + memory.template load_shared<Opaque<2>>(k, entry + 2 * nearest).value;
       }
     }
   }
@@ -315,7 +322,7 @@ struct BoxProgram {
     }
     args.table_length = FastDivision(static_cast<std::uint32_t>(table_length));
     args.table_offset = box.image_bytes + (kIsSkewed ? (box.image_bytes + 127) / 128 * 16 : 0);
-    args.shared_bytes = args.table_offset + 2 * table_length;
+    args.shared_bytes = args.table_offset + 2 * (table_length + kChunkElements - 1);
     bool is_aligned = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0;
     const int first_outside = box.rank - box.output_dims;
     for (int i = box.rank - 1; i >= first_outside; --i) {
