@@ -82,6 +82,9 @@ struct BoxProgram {
 
   static constexpr int kElementBytes = kElementBytes_;
   static constexpr int kThreads = 256;
+  // Chunks, and runs of the output, whose places a thread finds at once.
+  static constexpr int kLoadsAtOnce = 4;
+  static constexpr int kStoresAtOnce = kElementBytes == 16 ? 4 : 2;
   static constexpr int kWarpShift = log2_floor(kThreads / kLanes);
   static constexpr int kChunkElements = 16 / kElementBytes;
   static constexpr bool kIsSkewed = kElementBytes < 16;
@@ -149,27 +152,35 @@ struct BoxProgram {
     const int run_bytes = args.input_run_bytes * (args.input_run_is_cut ? tile.input_cut : 1);
     const auto run_chunks = static_cast<int>(args.run_chunks.divisor);
     const int base = misalignment_of(tile.src);
-    for (int i = thread; i < args.input_runs * run_chunks; i += kThreads) {
-      const std::uint32_t run = args.run_chunks.quotient(static_cast<std::uint32_t>(i));
-      const int chunk = static_cast<int>(args.run_chunks.remainder(static_cast<std::uint32_t>(i), run));
-      const unsigned char* src = tile.src;
-      int image = base;
-      if (!place(args.input, args.input_rank, tile, run, image,
-                 [&](const BoxDimension& dimension, int index) { src += index * dimension.src_pitch; })) {
-        continue;
+    const int count = args.input_runs * run_chunks;
+    SWIZZLE_NO_UNROLL
+    for (int first = thread; first < count; first += kThreads * kLoadsAtOnce) {
+      Places<kLoadsAtOnce> places;
+      int chunk[kLoadsAtOnce];
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kLoadsAtOnce; ++k) {
+        const auto i = static_cast<std::uint32_t>(first + k * kThreads);
+        places.run[k] = args.run_chunks.quotient(i);
+        places.is_inside[k] = static_cast<int>(i) < count;
+        chunk[k] = static_cast<int>(args.run_chunks.remainder(i, places.run[k]));
       }
-      const int misalignment = misalignment_of(src);
-      const int end = misalignment + run_bytes;  // from the run's first chunk on
-      if (chunk * 16 >= end) continue;
-      src += chunk * 16 - misalignment;
-      image += chunk * 16 - misalignment;
-      if (src + 16 <= args.src_end) {
-        memory.copy_window_to_shared(0, skewed(image), src);
-      } else {
-        // The chunk that the input's end cuts: nothing is read behind it.
-        SWIZZLE_NO_UNROLL
-        for (int byte = chunk == 0 ? misalignment : 0; byte < min_of(16, end - chunk * 16); ++byte) {
-          memory.store_shared(1, skewed(image) + byte, memory.template load_global<Opaque<1>>(src + byte));
+      find_places<true>(args.input, args.input_rank, tile, places);
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kLoadsAtOnce; ++k) {
+        const unsigned char* src = tile.src + places.offset[k];
+        const int misalignment = misalignment_of(src);
+        const int end = misalignment + run_bytes - chunk[k] * 16;  // from the chunk on
+        if (!places.is_inside[k] || end <= 0) continue;
+        src += chunk[k] * 16 - misalignment;
+        const int image = skewed(base + places.image[k] + chunk[k] * 16 - misalignment);
+        if (src + 16 <= args.src_end) {
+          memory.copy_window_to_shared(k, image, src);
+        } else {
+          // The chunk that the input's end cuts: nothing is read behind it.
+          SWIZZLE_NO_UNROLL
+          for (int byte = chunk[k] == 0 ? misalignment : 0; byte < min_of(16, end); ++byte) {
+            memory.store_shared(kLoadsAtOnce, image + byte, memory.template load_global<Opaque<1>>(src + byte));
+          }
         }
       }
     }
@@ -195,42 +206,32 @@ struct BoxProgram {
     const int length = static_cast<int>(args.table_length.divisor) * (args.run_cut ? tile.limit(args.run_cut) : 1);
     const int base = misalignment_of(tile.src);
     const int first_run = (warp >> args.warps_shift << (kLaneShift - args.lanes_shift)) + (lane >> args.lanes_shift);
-    const int runs_per_step = 1 << (kWarpShift - args.warps_shift + kLaneShift - args.lanes_shift);
+    const int runs_shift = kWarpShift - args.warps_shift + kLaneShift - args.lanes_shift;
     for (int group = warp & ((1 << args.warps_shift) - 1); group < args.vector_groups; group += 1 << args.warps_shift) {
       const int vector = (group << args.lanes_shift) + (lane & ((1 << args.lanes_shift) - 1));
       int known_shift = -1;
       int offset[kChunkElements];
-      for (int run = first_run; run < args.output_runs; run += runs_per_step) {
-        unsigned char* dst = tile.dst;
-        int image = base;
-        if (!place(args.output, args.output_rank, tile, static_cast<std::uint32_t>(run), image,
-                   [&](const BoxDimension& dimension, int index) { dst += index * dimension.dst_pitch; })) {
-          continue;
-        }
-        // The run begins `shift` elements into a chunk of the output, so its vectors begin that much before.
-        const int shift = misalignment_of(dst) / kElementBytes;
-        const int first = vector * kChunkElements - shift;
-        if (first >= length) continue;
-        if (shift != known_shift) {
-          find_elements(memory, args, first, length, offset);
-          known_shift = shift;
-        }
-        Element element[kChunkElements];
+      SWIZZLE_NO_UNROLL
+      for (int run = first_run; run < args.output_runs; run += kStoresAtOnce << runs_shift) {
+        Places<kStoresAtOnce> places;
         SWIZZLE_UNROLL
-        for (int k = 0; k < kChunkElements; ++k) {
-          element[k] = memory.template load_shared<Element>(kChunkElements + k, skewed(image + offset[k]));
+        for (int k = 0; k < kStoresAtOnce; ++k) {
+          places.run[k] = static_cast<std::uint32_t>(run + (k << runs_shift));
+          places.is_inside[k] = static_cast<int>(places.run[k]) < args.output_runs;
         }
-        const Opaque<16> value = pack<kElementBytes>(element);
-        dst += first * kElementBytes;
-        if (first >= 0 && first + kChunkElements <= length) {
-          memory.store_global(dst, value);
-        } else {
-          SWIZZLE_UNROLL
-          for (int k = 0; k < kChunkElements; ++k) {
-            if (first + k >= 0 && first + k < length) {
-              memory.store_global(dst + k * kElementBytes, element_of<kElementBytes>(value, k));
-            }
+        find_places<false>(args.output, args.output_rank, tile, places);
+        SWIZZLE_UNROLL
+        for (int k = 0; k < kStoresAtOnce; ++k) {
+          unsigned char* dst = tile.dst + places.offset[k];
+          // The run begins `shift` elements into a chunk of the output, so its vectors begin that much before.
+          const int shift = misalignment_of(dst) / kElementBytes;
+          const int first = vector * kChunkElements - shift;
+          if (!places.is_inside[k] || first >= length) continue;
+          if (shift != known_shift) {
+            find_elements(memory, args, first, length, offset);
+            known_shift = shift;
           }
+          store_vector(memory, base + places.image[k], offset, first, length, dst + first * kElementBytes);
         }
       }
     }
@@ -268,23 +269,62 @@ struct BoxProgram {
     }
   }
 
-  // Resolves the number of a run into its indices: visits each, adds its part to `image`, and returns whether the run
-  // is inside the problem.
-  template <class Visitor>
-  SWIZZLE_HOST_DEVICE static bool place(const BoxDimension (&dimensions)[kMaxBoxRank], int rank, const Origin& tile,
-                                        std::uint32_t run, int& image, const Visitor& visit) {
-    bool is_inside = true;
+  // Gathers a vector of the output, whose first element is number `first` of its run, and stores what is of the run.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store_vector(Memory& memory, int image, const int (&offset)[kChunkElements],
+                                               int first, int length, unsigned char* dst) {
+    Element element[kChunkElements];
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kChunkElements; ++k) {
+      element[k] = memory.template load_shared<Element>(kChunkElements + k, skewed(image + offset[k]));
+    }
+    const Opaque<16> value = pack<kElementBytes>(element);
+    if (first >= 0 && first + kChunkElements <= length) {
+      memory.store_global(dst, value);
+    } else {
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kChunkElements; ++k) {
+        if (first + k >= 0 && first + k < length) {
+          memory.store_global(dst + k * kElementBytes, element_of<kElementBytes>(value, k));
+        }
+      }
+    }
+  }
+
+  // Several runs of a box by number, and where they lie: whether inside the problem, in the image, and their bytes from
+  // the box's first element on one side.
+  template <int kCount>
+  struct Places {
+    std::uint32_t run[kCount];
+    bool is_inside[kCount];
+    int image[kCount];
+    std::int64_t offset[kCount];
+  };
+
+  // Dimension by dimension for all runs at once: its numbers are fetched once, and the divisions overlap.
+  template <bool kIsInput, int kCount>
+  SWIZZLE_HOST_DEVICE static void find_places(const BoxDimension (&dimensions)[kMaxBoxRank], int rank,
+                                              const Origin& tile, Places<kCount>& places) {
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kCount; ++k) {
+      places.image[k] = 0;
+      places.offset[k] = 0;
+    }
     SWIZZLE_NO_UNROLL
     for (int i = 0; i < rank; ++i) {
       const BoxDimension& dimension = dimensions[i];
-      const std::uint32_t rest = dimension.extent.quotient(run);
-      const int index = static_cast<int>(dimension.extent.remainder(run, rest));
-      run = rest;
-      is_inside = is_inside && index < tile.limit(dimension.cut);
-      image += index * dimension.image_pitch;
-      visit(dimension, index);
+      const int limit = tile.limit(dimension.cut);
+      const std::int64_t pitch = kIsInput ? dimension.src_pitch : dimension.dst_pitch;
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kCount; ++k) {
+        const std::uint32_t rest = dimension.extent.quotient(places.run[k]);
+        const auto index = static_cast<int>(dimension.extent.remainder(places.run[k], rest));
+        places.run[k] = rest;
+        places.is_inside[k] = places.is_inside[k] && index < limit;
+        places.image[k] += index * dimension.image_pitch;
+        places.offset[k] += index * pitch;
+      }
     }
-    return is_inside;
   }
 
   static BoxDimension make_dimension(const Box& box, int dim) {

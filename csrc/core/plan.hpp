@@ -147,6 +147,21 @@ inline bool has_longer_runs(const Box& box, const Transposition& matrices, Tile 
   return box.input_run > matrices.cols || box.output_run > matrices.rows;
 }
 
+/// Boxes for a problem: of half size where that leaves the runs long and the problem is of few waves of blocks, whose last
+/// one should be short; smaller still where SMs would be left without any.
+inline bool find_box_for(const Problem& problem, std::uint64_t src_address, const DeviceTraits& device, Box& box) {
+  constexpr std::int64_t kFewWaves = 16;
+  constexpr std::int64_t kLongRunBytes = 512;
+  const std::int64_t share = problem.element_count() * problem.element_bytes / device.multiprocessors;
+  if (share < kFewWaves * kBoxBytes) {
+    const std::int64_t bytes = max_of<std::int64_t>(min_of<std::int64_t>(share / 2, kBoxBytes / 2), 4096);
+    if (!find_box(problem, src_address, bytes, box)) return false;
+    if (share / 2 < kBoxBytes || min_of(box.input_run, box.output_run) * box.element_bytes >= kLongRunBytes)
+      return true;
+  }
+  return find_box(problem, src_address, kBoxBytes, box);
+}
+
 /// Whether boxes are to move a problem, and which. `tile` is the one selected for its matrices, if it has any. Problems
 /// below 1 MiB are over before a box's two phases pay.
 inline bool select_box(const Problem& problem, const Transposition* matrices, Tile tile, std::uint64_t src_address,
@@ -154,10 +169,7 @@ inline bool select_box(const Problem& problem, const Transposition* matrices, Ti
   constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
   const std::int64_t bytes = problem.element_count() * problem.element_bytes;
   if (bytes < kMinBytes || (matrices && !wants_box(*matrices, tile))) return false;
-  // Smaller boxes where those of full size would leave SMs without any.
-  const std::int64_t share = bytes / (2 * device.multiprocessors);
-  return find_box(problem, src_address, max_of<std::int64_t>(min_of<std::int64_t>(share, kBoxBytes), 4096), box) &&
-         (!matrices || has_longer_runs(box, *matrices, tile));
+  return find_box_for(problem, src_address, device, box) && (!matrices || has_longer_runs(box, *matrices, tile));
 }
 
 /// Plans a canonical problem. Pure: depends on nothing but its arguments.
