@@ -10,6 +10,9 @@ TORCH_LIBRARY(swizzle, m) {
         {at::Tag::pt2_compliant_tag});
   m.def("transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
         {at::Tag::pt2_compliant_tag});
+  m.def("permute(Tensor self, int[] dims, *, str method=\"auto\") -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("permute.out(Tensor self, int[] dims, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
+        {at::Tag::pt2_compliant_tag});
   m.def("_transpose_with(Tensor self, str method, str tile) -> Tensor", {at::Tag::pt2_compliant_tag});
   m.def("bank_probe(Tensor x, int ways) -> Tensor", {at::Tag::pt2_compliant_tag});
   m.def("_transpose_requests(Tensor self, str method, str tile) -> Tensor");
@@ -37,6 +40,18 @@ at::Tensor& transpose_out(at::Tensor& out, const at::Tensor& self, std::int64_t 
   using Signature = at::Tensor&(const at::Tensor&, std::int64_t, std::int64_t, std::string_view, at::Tensor&);
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::transpose", "out").typed<Signature>();
   return op.call(self, dim0, dim1, method, out);
+}
+
+at::Tensor permute(const at::Tensor& self, at::IntArrayRef dims, std::string_view method) {
+  using Signature = at::Tensor(const at::Tensor&, at::IntArrayRef, std::string_view);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::permute", "").typed<Signature>();
+  return op.call(self, dims, method);
+}
+
+at::Tensor& permute_out(at::Tensor& out, const at::Tensor& self, at::IntArrayRef dims, std::string_view method) {
+  using Signature = at::Tensor&(const at::Tensor&, at::IntArrayRef, std::string_view, at::Tensor&);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::permute", "out").typed<Signature>();
+  return op.call(self, dims, method, out);
 }
 
 const char* version() { return TORCH_SWIZZLE_VERSION; }
@@ -68,6 +83,12 @@ at::Tensor refuse_transpose(const at::Tensor& self, std::int64_t, std::int64_t, 
 at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view, at::Tensor&) {
   refuse("swizzle::transpose", self);
 }
+at::Tensor refuse_permute(const at::Tensor& self, at::IntArrayRef, std::string_view) {
+  refuse("swizzle::permute", self);
+}
+at::Tensor& refuse_permute_out(const at::Tensor& self, at::IntArrayRef, std::string_view, at::Tensor&) {
+  refuse("swizzle::permute", self);
+}
 at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::string_view) {
   refuse("swizzle::_transpose_with", self);
 }
@@ -79,6 +100,8 @@ TORCH_LIBRARY_FRAGMENT(swizzle, m) {
   for (const c10::DispatchKey key : kRefusedKeys) {
     m.impl("transpose", torch::dispatch(key, &refuse_transpose));
     m.impl("transpose.out", torch::dispatch(key, &refuse_transpose_out));
+    m.impl("permute", torch::dispatch(key, &refuse_permute));
+    m.impl("permute.out", torch::dispatch(key, &refuse_permute_out));
     m.impl("_transpose_with", torch::dispatch(key, &refuse_transpose_with));
     m.impl("bank_probe", torch::dispatch(key, &refuse_bank_probe));
   }

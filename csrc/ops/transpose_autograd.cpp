@@ -1,5 +1,6 @@
-// Gradients of swizzle::transpose. The backward of a transpose is the same transpose of the gradient, through the
-// dispatcher, so that double backward, compiled autograd and every device follow; nothing is saved but the dimensions.
+// Gradients of swizzle::transpose and swizzle::permute. The backward is the inverse order applied to the gradient,
+// through the dispatcher, so that double backward, compiled autograd and every device follow; nothing is saved but the
+// dimensions.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -37,23 +38,72 @@ class TransposeFunction : public torch::autograd::Function<TransposeFunction> {
   }
 };
 
-at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
-  if (torch::autograd::compute_requires_grad(self) || self._fw_grad(/*level=*/0).defined()) {
-    return TransposeFunction::apply(self, dim0, dim1, method);
+class PermuteFunction : public torch::autograd::Function<PermuteFunction> {
+ public:
+  static constexpr bool is_traceable = true;
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, at::IntArrayRef dims,
+                            std::string_view method) {
+    at::Tensor result;
+    {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      result = torch_swizzle::permute(self, dims, method);  // checks the dimensions
+    }
+    const auto rank = static_cast<std::int64_t>(dims.size());
+    std::vector<std::int64_t> inverse(dims.size());
+    for (std::int64_t i = 0; i < rank; ++i) inverse[dims[i] < 0 ? dims[i] + rank : dims[i]] = i;
+    context->saved_data["inverse"] = std::move(inverse);
+    context->saved_data["method"] = std::string(method);
+    return result;
   }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    if (!gradients[0].defined()) return variable_list(3);
+    const std::vector<std::int64_t> inverse = context->saved_data["inverse"].toIntVector();
+    const std::string& method = context->saved_data["method"].toStringRef();
+    return {torch_swizzle::permute(gradients[0], inverse, method), at::Tensor(), at::Tensor()};
+  }
+};
+
+bool has_derivative(const at::Tensor& self) {
+  return torch::autograd::compute_requires_grad(self) || self._fw_grad(/*level=*/0).defined();
+}
+
+void check_out_without_gradient(const char* op, const at::Tensor& self, const at::Tensor& out) {
+  TORCH_CHECK(!torch::autograd::compute_requires_grad(self, out), op,
+              ": functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+              "requires grad.");
+}
+
+at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
+  if (has_derivative(self)) return TransposeFunction::apply(self, dim0, dim1, method);
   const at::AutoDispatchBelowADInplaceOrView guard;
   return torch_swizzle::transpose(self, dim0, dim1, method);
 }
 
+at::Tensor permute_autograd(const at::Tensor& self, at::IntArrayRef dims, std::string_view method) {
+  if (has_derivative(self)) return PermuteFunction::apply(self, dims, method);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return torch_swizzle::permute(self, dims, method);
+}
+
 at::Tensor& transpose_out_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
                                    std::string_view method, at::Tensor& out) {
-  TORCH_CHECK(!torch::autograd::compute_requires_grad(self, out),
-              "swizzle::transpose: functions with out=... arguments don't support automatic differentiation, but one "
-              "of the arguments "
-              "requires grad.");
+  check_out_without_gradient("swizzle::transpose", self, out);
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
     torch_swizzle::transpose_out(out, self, dim0, dim1, method);
+  }
+  torch::autograd::impl::bump_version(out);
+  return out;
+}
+
+at::Tensor& permute_out_autograd(const at::Tensor& self, at::IntArrayRef dims, std::string_view method,
+                                 at::Tensor& out) {
+  check_out_without_gradient("swizzle::permute", self, out);
+  {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    torch_swizzle::permute_out(out, self, dims, method);
   }
   torch::autograd::impl::bump_version(out);
   return out;
@@ -64,6 +114,8 @@ at::Tensor& transpose_out_autograd(const at::Tensor& self, std::int64_t dim0, st
 TORCH_LIBRARY_IMPL(swizzle, Autograd, m) {
   m.impl("transpose", &transpose_autograd);
   m.impl("transpose.out", &transpose_out_autograd);
+  m.impl("permute", &permute_autograd);
+  m.impl("permute.out", &permute_out_autograd);
 }
 
 }  // namespace swizzle

@@ -38,6 +38,8 @@ void check_values(torch::Device device) {
     }
     check(same_bits(torch_swizzle::transpose(x, 0, 2), x.transpose(0, 2).contiguous()), "dims 0 and 2");
 
+    check(same_bits(torch_swizzle::permute(x, {2, 0, 1}), x.permute({2, 0, 1}).contiguous()), "dims in another order");
+
     torch::Tensor out = torch::empty_like(expected);
     check(torch_swizzle::transpose_out(out, x).is_same(out), "transpose_out returns its out");
     check(same_bits(out, expected), "transpose_out writes the transpose");

@@ -169,6 +169,30 @@ def test_a_batch_of_more_than_2_to_31_elements_is_right() -> None:
             assert bool((y[band] == x[band].mT).all()), method
 
 
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [
+        ((3, 70001, 11, 1009), (0, 2, 1, 3)),
+        ((3, 70001, 11, 1009), (3, 0, 2, 1)),
+        ((1500007, 7, 211), (2, 1, 0)),
+        ((2, 65537, 32, 1024), (0, 2, 1, 3)),
+    ],
+)
+def test_permutes_of_more_than_2_to_31_elements_are_right(
+    shape: tuple[int, ...], dims: tuple[int, ...]
+) -> None:
+    numel = 1
+    for size in shape:
+        numel *= size
+    x = random_base(numel, torch.uint8).view(shape)
+    y = torch.ops.swizzle.permute(x, dims)
+    expected = x.permute(dims)
+    assert y.stride() == row_major(tuple(expected.shape))
+    for first in range(0, y.shape[0], 64):
+        band = slice(first, first + 64)
+        assert bool((y[band] == expected[band]).all())
+
+
 def test_gradients_beyond_2_to_31_elements_are_right() -> None:
     x = random_base(46341 * 46341, torch.uint8, result_bytes=1).view(46341, 46341)
     leaf = torch.empty(46341, 46341, dtype=torch.float16, device="cuda").requires_grad_()

@@ -34,6 +34,13 @@ SCHEMAS = {
         "swizzle::transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, "
         'str method="auto", Tensor(a!) out) -> Tensor(a!)'
     ),
+    "permute.default": (
+        'swizzle::permute(Tensor self, int[] dims, *, str method="auto") -> Tensor'
+    ),
+    "permute.out": (
+        'swizzle::permute.out(Tensor self, int[] dims, *, str method="auto", '
+        "Tensor(a!) out) -> Tensor(a!)"
+    ),
     "_transpose_with.default": (
         "swizzle::_transpose_with(Tensor self, str method, str tile) -> Tensor"
     ),
@@ -77,18 +84,26 @@ def test_schema_is_the_published_one(name: str) -> None:
     assert str(overload(name)._schema) == SCHEMAS[name]
 
 
-@pytest.mark.parametrize("name", ["swizzle::transpose", "swizzle::transpose.out"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("swizzle::transpose", "swizzle::transpose.out"),
+        *("swizzle::permute", "swizzle::permute.out"),
+    ],
+)
 @pytest.mark.parametrize("key", ["CPU", "CUDA", "Meta"])
 def test_each_backend_has_a_kernel_of_its_own(name: str, key: str) -> None:
     assert torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
 
 
 def test_autograd_is_registered_in_the_library() -> None:
-    for name in ("swizzle::transpose", "swizzle::transpose.out"):
-        assert "Autograd[alias]: registered" in torch._C._dispatch_dump(name)
+    for name in ("transpose", "transpose.out", "permute", "permute.out"):
+        assert "Autograd[alias]: registered" in torch._C._dispatch_dump(f"swizzle::{name}")
 
 
-@pytest.mark.parametrize("name", ["transpose.default", "transpose.out"])
+@pytest.mark.parametrize(
+    "name", ["transpose.default", "transpose.out", "permute.default", "permute.out"]
+)
 def test_public_operators_are_tagged_compliant(name: str) -> None:
     assert torch.Tag.pt2_compliant_tag in overload(name).tags
 
