@@ -1,7 +1,8 @@
 """Small transposes that together launch every kernel, for compute-sanitizer.
 
 Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU.
-Exits 1 if a result is wrong, or if a tile policy served no case.
+Exits 1 if a result is wrong, or if a tile policy served no case in one of its layouts or element
+sizes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ import torch_swizzle  # noqa: F401  (registers the operators)
 DTYPES = (torch.uint8, torch.float16, torch.float32, torch.float64, torch.complex128)
 METHODS = ("auto", "naive", "padded", "swizzled")
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
+
+# Elements as wide as a chunk need neither windows nor permuted registers.
+UNSERVED = {("window", 16), ("deinterleave", 16)}
 
 # Around the edges of a 32 x 32 tile, several tiles each way, narrow sides, batches, flat runs of
 # each kind with a part of one at the end.
@@ -54,6 +58,7 @@ def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch
     yield "base one element in", base[1 : 1 + 64 * 80].view(64, 80)
     yield "base three elements in, odd", base[3 : 3 + 65 * 81].view(65, 81)
     yield "column-major", rows.t()
+    yield "column-major, pitched", rows[:, 16:96].t()  # its rows stay rows: the gather
     yield "every third column", rows[:, ::3]
     yield "every second row", rows[::2]
     yield "expanded rows", base[:80].expand(64, 80)
@@ -68,6 +73,15 @@ def known_tiles() -> list[str]:
         listed = str(refusal).split("one of")[-1].split("got")[0]
         return re.findall(r"'(\w+)'", listed)
     raise RuntimeError("an unknown tile was accepted")
+
+
+def has_layout(tile: str) -> bool:
+    """Whether a tile takes other methods than auto; every tile takes an empty input."""
+    try:
+        torch.ops.swizzle._transpose_with(torch.zeros(0, 2), "naive", tile)
+    except ValueError:
+        return False
+    return True
 
 
 def storage(count: int, dtype: torch.dtype) -> torch.Tensor:
@@ -85,7 +99,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 def main() -> int:
     device = torch.device("cuda" if "--cpu" not in sys.argv[1:] else "cpu")
     tiles = known_tiles()
-    served: Counter[tuple[str, int]] = Counter()
+    served: Counter[tuple[str, str, int]] = Counter()
     wrong: list[str] = []
     for dtype in DTYPES:
         for name, x in views(dtype, device):
@@ -99,7 +113,8 @@ def main() -> int:
                     except ValueError:  # not this layout or this input
                         continue
                     results[f"{method} {tile}"] = y
-                    served[tile, dtype.itemsize] += 1
+                    if min(x.shape[-2:]) > 1:  # else a plain copy, whatever the tile
+                        served[tile, method, dtype.itemsize] += 1
             wrong += [
                 f"{dtype} {name} {variant}"
                 for variant, y in results.items()
@@ -108,12 +123,15 @@ def main() -> int:
     if not tiles:
         wrong.append("no tile is known")
     for tile in tiles:
-        counts = ", ".join(
-            f"{dtype.itemsize} bytes {served[tile, dtype.itemsize]}" for dtype in DTYPES
-        )
-        print(f"{tile}: {counts}")
-        if not any(served[tile, dtype.itemsize] for dtype in DTYPES):
-            wrong.append(f"tile {tile} served no case")
+        for method in METHODS if has_layout(tile) else ("auto",):
+            counts = {dtype.itemsize: served[tile, method, dtype.itemsize] for dtype in DTYPES}
+            listed = ", ".join(f"{size} bytes {count}" for size, count in counts.items())
+            print(f"{tile} {method}: {listed}")
+            wrong += [
+                f"tile {tile} served no case by method {method} with elements of {size} bytes"
+                for size, count in counts.items()
+                if not count and (tile, size) not in UNSERVED
+            ]
     for line in wrong:
         print(f"wrong: {line}")
     print(f"{sum(served.values())} forced cases, {len(wrong)} wrong")

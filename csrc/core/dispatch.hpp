@@ -95,4 +95,17 @@ auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, c
   return dispatch_tile_program<kElementBytes>(tile, layout, visitor);
 }
 
+/// What every supported GPU grants a block that asks for it, in bytes: compute capability 8.6, 8.9 and 12.0 allow
+/// 99 KiB, 8.0 163 KiB, 9.0 and 10.0 227 KiB.
+inline constexpr int kGrantedSharedBytes = 99 * 1024;
+
+/// Shared memory that a block of the planned kernel asks for, in bytes.
+inline int shared_bytes_of(const Plan& plan, int element_bytes) {
+  if (plan.route != Route::kTile) return 0;
+  return dispatch_element_bytes(element_bytes, [&](auto bytes) {
+    return dispatch_program<decltype(bytes)::value>(plan.tile, plan.layout, plan.matrices,
+                                                    [](auto program) -> int { return program.kSharedBytes; });
+  });
+}
+
 }  // namespace swizzle

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/library.h>
 
+#include "core/dispatch.hpp"
 #include "kernels/launch.hpp"
 #include "ops/forced_tile.hpp"
 #include "ops/out_variant.hpp"
@@ -13,13 +14,15 @@ namespace swizzle {
 
 namespace {
 
-std::string describe(const Plan& plan, const Problem& problem) {
+std::string describe(const Plan& plan, const Problem& problem, const cudaDeviceProp& device) {
   std::string text = plan.route == Route::kCopy ? "a memory copy" : c10::str("tile '", name_of(plan.tile), "'");
   if (has_layout(plan.tile)) text += c10::str(" in layout '", name_of(plan.layout), "'");
   if (plan.route == Route::kTile) {
     text += c10::str(" over ", plan.matrices.outer_count(), " x ", plan.matrices.rows, " x ", plan.matrices.cols);
   }
-  return text + c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
+  text += c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
+  return text + c10::str(" with ", shared_bytes_of(plan, problem.element_bytes),
+                         " bytes of shared memory a block (allowed: ", device.sharedMemPerBlockOptin, ")");
 }
 
 // Turns a failed launch into an exception that says what was launched and, for a GPU without code, what was built.
@@ -29,7 +32,7 @@ void check_launch(cudaError_t status, std::string_view op, const Plan& plan, con
   TORCH_CHECK(status != cudaErrorNoKernelImageForDevice, op, ": expected a GPU of the architectures built (",
               TORCH_SWIZZLE_CUDA_ARCHITECTURES, "), got ", device.name, " of compute capability ", device.major, ".",
               device.minor);
-  TORCH_CHECK(false, op, ": launching ", describe(plan, problem), " failed: ", cudaGetErrorString(status));
+  TORCH_CHECK(false, op, ": launching ", describe(plan, problem, device), " failed: ", cudaGetErrorString(status));
 }
 
 at::Tensor empty_like_transposed(const at::Tensor& self, const TransposeRequest& request) {

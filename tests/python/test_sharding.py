@@ -5,16 +5,14 @@ The claims run on two processes: over gloo with CPU tensors, and over NCCL where
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
+from processes import run_python
 from samples import assert_same_bits, reference, row_major
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -222,18 +220,6 @@ def claim_all(mesh: DeviceMesh) -> None:
 @pytest.mark.slow
 def test_shards_are_transposed_where_they_lie(backend: str) -> None:
     hold_on_two_ranks(claim_all, backend)
-
-
-def run_python(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(torch_swizzle.__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 HAS_RULES = """
