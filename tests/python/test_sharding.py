@@ -25,6 +25,7 @@ from torch.distributed.tensor import (
     distribute_tensor,
 )
 from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.placement_types import _StridedShard
 
 import torch_swizzle
 from torch_swizzle import _sharding
@@ -248,11 +249,12 @@ def test_the_rules_are_there_whatever_was_imported_first(imports: str) -> None:
 def test_a_shard_goes_where_a_permutation_sends_its_dimension(order: tuple[int, ...]) -> None:
     class Input:
         ndim = 3
-        placements = (Shard(1), Partial("max"))
+        placements = (Shard(1), Partial("max"), _StridedShard(2, split_factor=2))
 
     pairs = dict(_sharding._follow(Input(), order))
     assert pairs == {
         Replicate(): Replicate(),
         Partial("max"): Partial("max"),
+        _StridedShard(2, split_factor=2): _StridedShard(order.index(2), split_factor=2),
         **{Shard(dim): Shard(order.index(dim)) for dim in range(3)},
     }
