@@ -21,8 +21,11 @@ std::string describe(const Plan& plan, const Problem& problem, const cudaDeviceP
     text += c10::str(" over ", plan.matrices.outer_count(), " x ", plan.matrices.rows, " x ", plan.matrices.cols);
   }
   text += c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
-  return text + c10::str(" with ", shared_bytes_of(plan, problem.element_bytes),
-                         " bytes of shared memory a block (allowed: ", device.sharedMemPerBlockOptin, ")");
+  if (plan.route == Route::kTile) {
+    text += c10::str(" with ", shared_bytes_of(plan, problem.element_bytes),
+                     " bytes of shared memory a block (allowed: ", device.sharedMemPerBlockOptin, ")");
+  }
+  return text;
 }
 
 // Turns a failed launch into an exception that says what was launched and, for a GPU without code, what was built.

@@ -49,8 +49,8 @@ def test_a_package_made_by_one_block_is_loaded_by_the_next(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_the_sharded_program_runs_under_torchrun(tmp_path: Path) -> None:
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    run_block(SHARDED, tmp_path, *launcher, OMP_NUM_THREADS="1")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    run_block(SHARDED, tmp_path, *launcher, "--nproc-per-node", "2", OMP_NUM_THREADS="1")
 
 
 @pytest.mark.parametrize("code", [GRAPH, FAULT], ids=["graph", "fault"])

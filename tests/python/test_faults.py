@@ -106,6 +106,6 @@ def test_a_failed_launch_raises_from_the_call_and_the_next_one_works(
 def test_a_failed_copy_raises_from_the_call_and_the_next_one_works() -> None:
     x = random_bits((1, 5000), torch.float32, "cuda")
     transpose(x)
-    with launches_fail(), pytest.raises(RuntimeError, match="launching a memory copy, 5000"):
+    with launches_fail(), pytest.raises(RuntimeError, match=r"launching a memory copy, .* captur"):
         transpose(x)
     assert_same_bits(transpose(x), reference(x))
