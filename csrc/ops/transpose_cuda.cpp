@@ -31,6 +31,7 @@ std::string describe(const Plan& plan, const Problem& problem, const cudaDeviceP
 // Turns a failed launch into an exception that says what was launched and, for a GPU without code, what was built.
 void check_launch(cudaError_t status, std::string_view op, const Plan& plan, const Problem& problem) {
   if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // raised here, so not by whoever looks for an error next
   const cudaDeviceProp& device = *at::cuda::getCurrentDeviceProperties();
   TORCH_CHECK(status != cudaErrorNoKernelImageForDevice, op, ": expected a GPU of the architectures built (",
               TORCH_SWIZZLE_CUDA_ARCHITECTURES, "), got ", device.name, " of compute capability ", device.major, ".",

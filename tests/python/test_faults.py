@@ -20,8 +20,8 @@ RELAXED_CAPTURE = 2  # cudaStreamCaptureModeRelaxed
 
 
 @contextmanager
-def launches_fail() -> Iterator[None]:
-    """Within, every launch on the default stream fails, and asks the device for nothing.
+def launches_fail() -> Iterator[ctypes.CDLL]:
+    """Within, every launch on the default stream fails; gives the CUDA runtime.
 
     A stream that waits for the default stream is captured meanwhile, and work that would tie a
     capture to the default stream is what CUDA refuses.
@@ -33,7 +33,7 @@ def launches_fail() -> Iterator[None]:
     assert cuda.cudaStreamCreate(ctypes.byref(stream)) == 0
     assert cuda.cudaStreamBeginCapture(stream, RELAXED_CAPTURE) == 0
     try:
-        yield
+        yield cuda
     finally:
         cuda.cudaStreamEndCapture(stream, ctypes.byref(graph))
         cuda.cudaGetLastError()
@@ -84,8 +84,10 @@ def test_a_failed_launch_raises_from_the_call_and_the_next_one_works(
     x = random_bits(shape, torch.float32, "cuda")
     expected = reference(x)
     transpose(x, method=method)  # leaves a block of memory for the call below
-    with launches_fail(), pytest.raises(RuntimeError) as caught:
-        transpose(x, method=method)
+    with launches_fail() as cuda:
+        with pytest.raises(RuntimeError) as caught:
+            transpose(x, method=method)
+        assert cuda.cudaPeekAtLastError() == 0
     (sentence,) = str(caught.value).splitlines()[:1]
     said = re.fullmatch(
         r"swizzle::transpose: launching tile '\w+' in layout '\w+' over 1 x (\d+) x (\d+), "
@@ -106,6 +108,8 @@ def test_a_failed_launch_raises_from_the_call_and_the_next_one_works(
 def test_a_failed_copy_raises_from_the_call_and_the_next_one_works() -> None:
     x = random_bits((1, 5000), torch.float32, "cuda")
     transpose(x)
-    with launches_fail(), pytest.raises(RuntimeError, match=r"launching a memory copy, .* captur"):
-        transpose(x)
+    with launches_fail() as cuda:
+        with pytest.raises(RuntimeError, match=r"launching a memory copy, .* captur"):
+            transpose(x)
+        assert cuda.cudaPeekAtLastError() == 0
     assert_same_bits(transpose(x), reference(x))
