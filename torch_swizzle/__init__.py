@@ -15,13 +15,12 @@ C++ programs find the same library with `find_package(torch_swizzle)`, given `cm
 """
 
 from ._library import cmake_prefix_path, library_path, load_library
+from ._sharding import register_when_imported
 
 load_library()
+register_when_imported()
 
 from ._build_info import version as __version__  # noqa: E402
 from ._ops import transpose  # noqa: E402  (the operators exist only once the library is loaded)
-from ._sharding import register_when_imported  # noqa: E402
-
-register_when_imported()
 
 __all__ = ["__version__", "cmake_prefix_path", "library_path", "transpose"]
