@@ -36,7 +36,7 @@ def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
 
 
 def build_programs(build: Path, *names: str) -> Path:
-    """Configure the project, build these of its programs, and return their folder."""
+    """Configure the project, build these of its programs or all, and return their folder."""
     cuda_home = find_cuda_home(torch.version.cuda)
     assert cuda_home is not None, "torch's CMake package needs nvcc"
     environment = os.environ | cuda_environment(cuda_home)
@@ -50,16 +50,15 @@ def build_programs(build: Path, *names: str) -> Path:
         f"-DCMAKE_PREFIX_PATH={prefixes}",
         env=environment,
     )
-    command = [program("cmake"), "--build", build, "--parallel", "2", "--target", *names]
-    run(*command, env=environment)
+    targets = ["--target", *names] if names else []
+    run(program("cmake"), "--build", build, "--parallel", "2", *targets, env=environment)
     return build
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the built programs."""
-    folder = tmp_path_factory.mktemp("cpp_consumer")
-    return build_programs(folder, "consumer", "dispatcher_only", "core_only")
+    return build_programs(tmp_path_factory.mktemp("cpp_consumer"))
 
 
 def test_public_function_serves_cpp_programs(programs: Path) -> None:
