@@ -48,15 +48,17 @@ test: core-test test-python
 test-python: build
 	@$(call with,build test bench); $$PYTHON -m pytest tests/python -n $(PYTEST_WORKERS)
 
-# In a copy of the tree, whose own library stays built for the torch that it was built for.
+# In a copy of the tree, whose own library stays built for its torch. Writes tests/newest_record.json, whatever came out.
 .PHONY: test-newest
 test-newest:
 	@[ -x $(NEWEST)/bin/python ] || python3 -m venv $(NEWEST)
 	@$(NEWEST)/bin/python -m pip install --quiet --upgrade torch
 	@rm -rf $(NEWEST)/tree; mkdir $(NEWEST)/tree
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $(NEWEST)/tree
-	@$(MAKE) --directory $(NEWEST)/tree test-python PYTHON=$(abspath $(NEWEST))/bin/python
-	@$(NEWEST)/bin/python -c 'import torch; print("The Python tests pass against torch", torch.__version__)'
+	@rm -f $(NEWEST)/report.xml
+	-@PYTEST_ADDOPTS=--junitxml=$(abspath $(NEWEST))/report.xml \
+	  $(MAKE) --directory $(NEWEST)/tree test-python PYTHON=$(abspath $(NEWEST))/bin/python
+	@$(NEWEST)/bin/python tests/newest_record.py $(NEWEST)/report.xml tests/newest_record.json
 
 .PHONY: bench
 bench: build

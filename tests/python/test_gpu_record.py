@@ -10,6 +10,7 @@ from typing import Any
 
 import gpu_record
 import load_cases
+import newest_record
 import pytest
 import torch
 from samples import METHODS, Sample
@@ -40,6 +41,7 @@ JUNIT = """<?xml version="1.0" encoding="utf-8"?>
 <skipped message="needs two CUDA devices"/></testcase>
 <testcase classname="t.a" name="four"><error message="x">trace</error></testcase>
 </testsuite></testsuites>"""
+JUNIT_CLEAN = '<testsuites><testcase classname="t.a" name="one"/></testsuites>'
 
 
 def check(path: Path) -> subprocess.CompletedProcess[str]:
@@ -250,6 +252,18 @@ def test_sanitizer_cases_reach_every_tile() -> None:
 def test_two_gpus_are_stated_where_both_were_used(tmp_path: Path) -> None:
     tests = {**CLEAN["tests"], "two_gpus": {"passed": 9, "failed": 0, "skipped": 0}}
     assert check(write(tmp_path, gpus=2, tests=tests)).returncode == 0
+
+
+@pytest.mark.parametrize(("junit", "status"), [(JUNIT, 1), (JUNIT_CLEAN, 0), ("", 1)])
+def test_run_against_another_torch_is_recorded(tmp_path: Path, junit: str, status: int) -> None:
+    report, record = tmp_path / "report.xml", tmp_path / "record.json"
+    if junit:
+        report.write_text(junit)
+    assert newest_record.main(report, record) == status
+    figures = json.loads(record.read_text())
+    assert torch.__version__.startswith(figures["torch"].split("+")[0])
+    assert figures["source_hash"] == source_hash()
+    assert figures["tests"]["passed"] == junit.count('name="one"')
 
 
 def test_load_finds_no_difference_and_reports_its_seed(tmp_path: Path) -> None:
