@@ -1,6 +1,7 @@
-"""Small transposes that together launch every kernel, for compute-sanitizer.
+"""Transposes that together launch every kernel, for compute-sanitizer.
 
-Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU.
+Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU. All
+inputs are small but those for the kernels that ask the L2 cache to keep a large input.
 Exits 1 if a result is wrong, or if a tile policy served no case in one of its layouts or element
 sizes.
 """
@@ -19,7 +20,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))  # a library built 
 import torch_swizzle  # noqa: F401  (registers the operators)
 
 DTYPES = (torch.uint8, torch.float16, torch.float32, torch.float64, torch.complex128)
-METHODS = ("auto", "naive", "padded", "swizzled")
+LAYOUTS = ("naive", "padded", "swizzled")
+METHODS = ("auto", *LAYOUTS)
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 # Elements as wide as a chunk need neither windows nor permuted registers.
@@ -44,6 +46,35 @@ SHAPES = (
     (12, 2064),
     (70, 16, 12),
 )
+
+
+# From here on a kernel keeps its input (kMinKeptBytes in csrc/core). Matrices of a batch, the tiles
+# that have such kernels for them, and whether the matrices must lie side by side for it; others are
+# one matrix, expanded.
+KEPT_BYTES = 160 << 20
+KEPT_BATCHES = (
+    ((272, 288), ("vector", "vector128"), False),
+    ((2064, 12), ("flat",), False),
+    ((12, 2064), ("flat",), False),
+    ((16, 12), ("flat",), True),
+)
+
+
+def check_kept(dtype: torch.dtype, device: torch.device, least_bytes: int) -> Iterator[str]:
+    """Runs batches of at least so many bytes through their tiles; yields what is wrong."""
+    for shape, tiles, is_packed in KEPT_BATCHES:
+        matrix = storage(shape[0] * shape[1], dtype).view(shape)
+        batches = -(-least_bytes // matrix.nbytes)
+        if is_packed:
+            x = matrix.repeat(batches, 1, 1).to(device)
+        else:
+            x = matrix.to(device).expand(batches, *shape)
+        expected = matrix.t().contiguous().expand(batches, shape[1], shape[0])
+        for tile in tiles:
+            for method in LAYOUTS if has_layout(tile) else ("auto",):
+                y = torch.ops.swizzle._transpose_with(x, method, tile)
+                if not same_bits(y.cpu(), expected):
+                    yield f"{dtype} {batches} x {shape} {method} {tile}"
 
 
 def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
@@ -120,6 +151,8 @@ def main() -> int:
                 for variant, y in results.items()
                 if not same_bits(y.cpu(), expected)
             ]
+        least_bytes = KEPT_BYTES if device.type == "cuda" else 1 << 16
+        wrong += check_kept(dtype, device, least_bytes)
     if not tiles:
         wrong.append("no tile is known")
     for tile in tiles:
