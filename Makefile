@@ -15,7 +15,7 @@ SHELL := bash
 # $(call with,EXTRAS): the shell variables PYTHON, PATH, CUDA_HOME, ... of an environment that has these extras.
 with = python3 cmake/environment.py --python "$(PYTHON)" --output build/environment.sh $(1); source build/environment.sh
 
-CPP_SOURCES = $(shell find csrc tests -name '*.hpp' -o -name '*.cuh' -o -name '*.cu' -o -name '*.cpp' -o -name '*.h')
+CPP_SOURCES = $(shell find csrc tests bench -name '*.hpp' -o -name '*.cuh' -o -name '*.cu' -o -name '*.cpp' -o -name '*.h')
 
 .PHONY: help
 help:

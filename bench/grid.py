@@ -222,6 +222,42 @@ VIEWS = [
     Case("views", "uint8", (100001, 128), pitched(21504, offset=64)),
 ]
 
+THIN = [
+    *_cases(
+        "thin",
+        GRID_DTYPES,
+        (
+            *((1048576, 64), (64, 1048576), (4194304, 8), (8, 4194304)),
+            *((3145728, 24), (24, 3145728), (2073600, 3), (3, 2073600)),
+        ),
+    ),
+    *_cases("thin", ("float32", "float16"), ((786432, 256), (256, 786432))),
+    Case("thin", "float32", (4096, 56)),
+    *_cases("thin", ("uint8",), ((8388609, 24), (8388609, 3))),
+]
+
+TINY_BATCHES = [
+    *_cases(
+        "tiny-batches",
+        ("float16", "float32", "uint8"),
+        (
+            *((4096, 128, 128), (65536, 16, 16), (3072, 1024, 24)),
+            *((99999, 2, 2), (64, 2048, 49), (8, 8, 262144)),
+        ),
+    ),
+    Case("tiny-batches", "float16", (12288, 128, 64)),
+    *_cases("tiny-batches", ("float16", "uint8"), ((20000, 49, 49), (5000, 100, 100))),
+]
+
+SMALL = _cases(
+    "small",
+    GRID_DTYPES,
+    (
+        *(_square(side) for side in (64, 128, 256, 512, 1024)),
+        *((1223, 1583), (462, 1024), (512, 14336), (32, 4096), (120, 2080)),
+    ),
+)
+
 GROUPS: dict[str, list[Case]] = {
     ARTICLE_GROUP: [ARTICLE_CASE],
     GRID_GROUP: GRID,
@@ -229,6 +265,9 @@ GROUPS: dict[str, list[Case]] = {
     "large-odd": LARGE_ODD,
     "large-batches": LARGE_BATCHES,
     "views": VIEWS,
+    "thin": THIN,
+    "tiny-batches": TINY_BATCHES,
+    "small": SMALL,
 }
 DEFAULT_GROUPS = (ARTICLE_GROUP, GRID_GROUP)
 

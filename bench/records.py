@@ -15,6 +15,8 @@ RESULTS = ROOT / "bench" / "results"
 PLOTS = ROOT / "bench" / "plots"
 SCRATCH = ROOT / "build" / "bench"  # what is not to be recorded; git ignores build/
 PROFILE_NAME = "profile.json"
+CONTRACT_NAME = "contract.json"
+ACCELERATE_NAME = "accelerate.json"
 
 MEASURED = "measured"
 FAILED = "failed"
@@ -117,8 +119,9 @@ def load(path: Path) -> Record:
 
 
 def load_folder(folder: Path) -> list[Record]:
-    """The records of a folder, by file name; profiles are none."""
-    return [load(path) for path in sorted(folder.glob("*.json")) if path.name != PROFILE_NAME]
+    """The records of a folder, by file name; those with other rows than `Row` are none."""
+    others = (PROFILE_NAME, CONTRACT_NAME, ACCELERATE_NAME)
+    return [load(path) for path in sorted(folder.glob("*.json")) if path.name not in others]
 
 
 def by_case(rows: Iterable[Row]) -> dict[CaseKey, dict[str, Row]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.records import (
+    ACCELERATE_NAME,
     ARTICLE_GROUP,
     COPY,
     FAILED,
@@ -51,15 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         records = load_folder(options.results)
         profile = load_profile(options.results / PROFILE_NAME)
+        accelerated = load_profile(options.results / ACCELERATE_NAME)
         summary = summary_text(
             records,
             profile,
             plots=_link(options.plots, options.readme),
             details=_link(options.details, options.readme),
+            accelerated=accelerated,
         )
         pages = {
             options.readme: between_markers(options.readme, summary),
-            options.details: details_text(records),
+            options.details: details_text(records, accelerated),
         }
     except ValueError as error:
         print(f"bench.report: {error}")
@@ -108,7 +111,12 @@ def load_profile(path: Path) -> dict[str, Any] | None:
 
 
 def summary_text(
-    records: Sequence[Record], profile: dict[str, Any] | None, *, plots: str, details: str
+    records: Sequence[Record],
+    profile: dict[str, Any] | None,
+    *,
+    plots: str,
+    details: str,
+    accelerated: dict[str, Any] | None = None,
 ) -> str:
     """README's part: where it was measured, the article's case, means per group, host time."""
     rows = [row for record in records for row in record.rows]
@@ -122,6 +130,7 @@ def summary_text(
         *_profile_part(profile),
         *_means_part(rows),
         *(line for record in records if _is_host(record) for line in _host_part(record)),
+        *_accelerated_part(accelerated),
     ]
     if any(row.share_of_copy is not None for row in rows):
         parts.append(f"![Share of a copy, per case]({plots}/share.svg)")
@@ -130,7 +139,7 @@ def summary_text(
     return "\n\n".join(parts)
 
 
-def details_text(records: Sequence[Record]) -> str:
+def details_text(records: Sequence[Record], accelerated: dict[str, Any] | None = None) -> str:
     """The page with a line per case."""
     parts = ["# Recorded results", GENERATED]
     for record in records:
@@ -140,7 +149,7 @@ def details_text(records: Sequence[Record]) -> str:
             parts += [f"## {group}", *stamp_lines([record]), _share_table(of_group)]
             failures = [row for row in of_group if row.status == FAILED]
             parts += [f"Failed: {row.variant}, {row.label}: {row.note}" for row in failures]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *_accelerated_details(accelerated)]) + "\n"
 
 
 def stamp_lines(records: Iterable[Record]) -> list[str]:
@@ -274,6 +283,87 @@ def _host_part(record: Record) -> list[str]:
         return []
     times = ", ".join(f"`{row.op}` {(row.ms or 0.0) * 1e3:.2f} us" for row in host)
     return [f"**Host time of one call**, {host[0].label}: {times} ({record.stamp['method']})."]
+
+
+def _accelerated_part(record: dict[str, Any] | None) -> list[str]:
+    """Three programs before and after, and in two sentences what else was measured."""
+    if record is None:
+        return []
+    stamp, grid, copies = record["stamp"], record["grid"], record["copies"]
+    lines = [
+        (
+            row["program"],
+            row["step"],
+            f"{row['taken']} of {row['copies']}",
+            _number(row["off_ms"], 3),
+            _number(row["on_ms"], 3),
+            _number(row["off_ms"] / row["on_ms"]),
+        )
+        for row in record["programs"]
+    ]
+    header = ("program", "step", "copies taken", "ms before", "ms after", "before / after")
+    to_op = [row["on_ms"] / row["op_ms"] for row in grid]
+    gains = [row["off_ms"] / row["on_ms"] for row in grid]
+    taken = [row["off_ms"] / row["on_ms"] for row in copies if row["taken"]]
+    paid = [_extra_us(row) for row in record["host"]]
+    return [
+        "**Existing programs, unedited**, before and after `torch_swizzle.accelerate()` "
+        f"({stamp['gpu'] or 'CPU'}, torch {stamp['torch']}, {stamp['date'][:10]}; "
+        f"{record['program_method']}):",
+        _table(header, lines, text_columns=2),
+        f"`x.transpose(-2, -1).contiguous()` then takes {_range(to_op)} of the operator's kernel "
+        f"time over {len(grid)} cases of the grid, {_range(gains)} times as fast as before; "
+        f"{len(taken)} other copies that are taken, {_range(taken)} times. A copy that is left "
+        f"pays at most {max(paid):.2f} us of host time more ({len(paid)} kinds, "
+        f"{record['host_method']}).",
+    ]
+
+
+def _accelerated_details(record: dict[str, Any] | None) -> list[str]:
+    """Each row of what was measured with and without acceleration."""
+    if record is None:
+        return []
+    grid = [
+        (
+            row["case"],
+            *(_number(row[f"{name}_ms"], 4) for name in ("op", "off", "on")),
+            _number(row["off_ms"] / row["on_ms"]),
+            _number(row["on_ms"] / row["op_ms"]),
+        )
+        for row in record["grid"]
+    ]
+    copies = [
+        (
+            row["case"],
+            "taken" if row["taken"] else "left",
+            *(_number(row[f"{name}_ms"], 4) for name in ("off", "on")),
+            _number(row["off_ms"] / row["on_ms"]),
+        )
+        for row in record["copies"]
+    ]
+    host = [
+        (row["case"], _number(row["off_us"]), _number(row["on_us"]), _number(_extra_us(row)))
+        for row in record["host"]
+    ]
+    header = ("case", "ms before", "ms after", "before / after")
+    return [
+        "## accelerate",
+        _stamp_line(record["stamp"]),
+        "`x.transpose(-2, -1).contiguous()` beside the operator:",
+        _table(("case", "operator ms", *header[1:], "after / operator"), grid),
+        "Other copies:",
+        _table(("case", "fate", *header[1:]), copies, text_columns=2),
+        f"Copies that are left, {record['host_method']}:",
+        _table(("case", "us before", "us after", "more"), host),
+    ]
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def _extra_us(row: dict[str, Any]) -> float:
+    return float(row["on_us"] - row["off_us"])
 
 
 def _share_table(rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""Transposes that together launch every kernel, for compute-sanitizer.
+"""Transposes and bank probes that together launch every kernel, for compute-sanitizer.
 
 Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU. All
 inputs are small but those for the kernels that ask the L2 cache to keep a large input.
@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))  # a library built in the tree
-import torch_swizzle  # noqa: F401  (registers the operators)
+from torch_swizzle import _accelerate
 
 DTYPES = (torch.uint8, torch.float16, torch.float32, torch.float64, torch.complex128)
 LAYOUTS = ("naive", "padded", "swizzled")
@@ -96,6 +96,23 @@ def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch
     yield "expanded columns", base[:64].unsqueeze(1).expand(64, 80)
 
 
+def slices(
+    dtype: torch.dtype, device: torch.device
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Transposed copies into parts of rows: what lies in the whole rows then, and what should."""
+    for rows, columns, pitch, start in ((112, 96, 144, 16), (77, 111, 130, 3), (2112, 16, 24, 8)):
+        source = storage(rows * columns, dtype).view(columns, rows)
+        expected = storage(rows * pitch, dtype).view(rows, pitch)
+        whole = expected.to(device)
+        if device.type == "cpu":
+            whole = whole.clone()
+        expected[:, start : start + columns] = source.t()
+        part, x = whole[:, start : start + columns], source.to(device)
+        with _accelerate._accelerate(True, False, device):
+            part.copy_(x.t())
+        yield f"{(rows, columns)} into rows of {pitch}", whole.cpu(), expected
+
+
 def known_tiles() -> list[str]:
     """Every tile policy, from the refusal of an unknown one, so that new ones are covered too."""
     try:
@@ -153,6 +170,17 @@ def main() -> int:
             ]
         least_bytes = KEPT_BYTES if device.type == "cuda" else 1 << 16
         wrong += check_kept(dtype, device, least_bytes)
+        # The call refuses a torch that it was not tried on.
+        if str(torch.__version__).startswith("2.11."):
+            for name, whole, expected in slices(dtype, device):
+                if not same_bits(whole, expected):
+                    wrong.append(f"{dtype} {name}")
+    floats = torch.linspace(-8, 8, 1300)
+    for ways in (1, 2, 4, 8, 16, 32):
+        for size in (1, 257, 1300):
+            y = torch.ops.swizzle.bank_probe(floats[:size].to(device), ways)
+            if not same_bits(y.cpu(), (floats[:size] + 10) * 2):
+                wrong.append(f"bank_probe of {size} floats, {ways} ways")
     if not tiles:
         wrong.append("no tile is known")
     for tile in tiles:

@@ -20,7 +20,17 @@ from ._sharding import register_when_imported
 load_library()
 register_when_imported()
 
+from ._accelerate import accelerate, accelerate_as_asked  # noqa: E402
 from ._build_info import version as __version__  # noqa: E402
-from ._ops import transpose  # noqa: E402  (the operators exist only once the library is loaded)
+from ._ops import bank_probe, transpose  # noqa: E402  (the operators exist only once the library is loaded)
 
-__all__ = ["__version__", "cmake_prefix_path", "library_path", "transpose"]
+accelerate_as_asked()
+
+__all__ = [
+    "__version__",
+    "accelerate",
+    "bank_probe",
+    "cmake_prefix_path",
+    "library_path",
+    "transpose",
+]

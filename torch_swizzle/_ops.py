@@ -57,3 +57,34 @@ def transpose(
     else:
         result = torch.ops.swizzle.transpose.out(input, dim0, dim1, method=method, out=out)
     return result
+
+
+def bank_probe(input: Tensor, ways: int) -> Tensor:
+    """Return ``(input + 10) * 2``, computed through shared memory with conflicts of some ways.
+
+    Each float is stored to and loaded from shared memory once, at an index such that in every full
+    warp ``ways`` lanes want different words of one bank, on the store and on the load alike. Each
+    request of a full warp then takes ``ways`` wavefronts where one would do, so 8192 floats (256
+    requests each way) cost 256 * (ways - 1) conflicts on stores and as many on loads. The index is
+    rotated, not folded, so no two threads share a word and the result is the same, bit by bit, for
+    every ``ways``. Differentiable.
+
+    Args:
+        input: A dense float32 tensor of any shape and strides, on a CUDA, CPU or meta device. CPU
+            tensors run the kernel's own code on the host.
+        ways: 1 (no conflicts), 2, 4, 8, 16 or 32. Blocks have 256 threads, with 16 and 32 ways 512
+            and 1024, since a bank must hold a word for each.
+
+    Returns:
+        A new, contiguous tensor of the shape of ``input``.
+
+    Raises:
+        ValueError: ``ways`` is none of these.
+        NotImplementedError: ``input`` is of another dtype, or not dense.
+
+    Example:
+        >>> torch_swizzle.bank_probe(torch.arange(4.0), ways=2)
+        tensor([20., 22., 24., 26.])
+    """
+    result: Tensor = torch.ops.swizzle.bank_probe.default(input, ways)
+    return result

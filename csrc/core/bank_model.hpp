@@ -57,26 +57,33 @@ constexpr bool lanes_are_paired(const WarpRequest& request, int distance) {
   return true;
 }
 
-// Most distinct words that lanes [first, last) want from one bank; 0 without a live lane.
-constexpr int busiest_bank(const WarpRequest& request, int first, int last) {
-  int count[kBanks] = {};
-  std::int32_t seen[kBanks][kLanes] = {};
+}  // namespace detail
+
+/// Distinct words that a group of lanes wants from each bank.
+struct BankLoads {
+  int words[kBanks] = {};
+  /// Wavefronts of the group: the words of its busiest bank; 0 without a live lane.
   int busiest = 0;
+};
+
+/// The bank loads of lanes [first, last) of a request. Fewer banks than there are show how words fold onto them.
+constexpr BankLoads count_bank_loads(const WarpRequest& request, int first, int last, int banks = kBanks) {
+  BankLoads loads;
+  std::int32_t seen[kBanks][kLanes] = {};
   for (int lane = first; lane < last; ++lane) {
     if (!request.active[lane]) continue;
     for (int i = 0; i < words_per_access(request.width_bytes); ++i) {
       const std::int32_t word = request.offset[lane] / kWordBytes + i;
-      const int bank = bank_of(word);
+      const int bank = word % banks;
+      int& count = loads.words[bank];
       bool known = false;
-      for (int j = 0; j < count[bank] && !known; ++j) known = seen[bank][j] == word;
-      if (!known) seen[bank][count[bank]++] = word;
-      if (count[bank] > busiest) busiest = count[bank];
+      for (int j = 0; j < count && !known; ++j) known = seen[bank][j] == word;
+      if (!known) seen[bank][count++] = word;
+      if (count > loads.busiest) loads.busiest = count;
     }
   }
-  return busiest;
+  return loads;
 }
-
-}  // namespace detail
 
 /// Lanes of this request that are served together: twice lanes_per_group, at most all, where neighbours share addresses.
 constexpr int lanes_served_together(const WarpRequest& request) {
@@ -92,11 +99,96 @@ constexpr Wavefronts count_wavefronts(const WarpRequest& request) {
   const int group = lanes_served_together(request);
   Wavefronts result;
   for (int first = 0; first < kLanes; first += group) {
-    const int busiest = detail::busiest_bank(request, first, first + group);
+    const int busiest = count_bank_loads(request, first, first + group).busiest;
     result.actual += busiest;
     result.ideal += busiest > 0 ? 1 : 0;
   }
   return result;
 }
+
+/// The least wavefronts that a request can take in any layout that keeps aligned chunks of `chunk_bytes` (a power of
+/// two) whole. Its offsets only say which words of which chunk a lane wants: take those of the row-major tile. The words
+/// at one place within chunks have kLineBytes / chunk_bytes banks between them, since chunks are aligned; what a group
+/// wants of them beyond that has to wait. Example: 4 bytes a lane, from 32 chunks of 16 bytes, take at least 4.
+constexpr int least_wavefronts(const WarpRequest& request, int chunk_bytes) {
+  if (chunk_bytes < kWordBytes) return count_wavefronts(request).ideal;
+  const int places = (chunk_bytes < kLineBytes ? chunk_bytes : kLineBytes) / kWordBytes;
+  const int banks_of_place = kBanks / places;
+  const int group = lanes_served_together(request);
+  int result = 0;
+  for (int first = 0; first < kLanes; first += group) {
+    const int words = count_bank_loads(request, first, first + group, places).busiest;
+    result += (words + banks_of_place - 1) / banks_of_place;
+  }
+  return result;
+}
+
+/// The request of a warp whose lane `lane` accesses the byte offset index(lane); a negative one leaves the lane out.
+/// `index` is any callable, constexpr if the result is to be.
+template <class Index>
+constexpr WarpRequest make_request(int width_bytes, const Index& index) {
+  WarpRequest request;
+  request.width_bytes = width_bytes;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const std::int32_t offset = index(lane);
+    request.active[lane] = offset >= 0;
+    request.offset[lane] = offset;
+  }
+  return request;
+}
+
+/// The threads of a block. A warp is 32 of them that follow one another in the linear index, x fastest, whatever the
+/// shape: in a block 16 wide it covers two rows.
+struct BlockShape {
+  int x = kLanes;
+  int y = 1;
+  int z = 1;
+  constexpr int threads() const { return x * y * z; }
+  constexpr int warps() const { return (threads() + kLanes - 1) / kLanes; }
+};
+
+/// The request of one warp of a block whose thread (x, y, z) accesses the byte offset index(x, y, z); lanes that the
+/// last warp lacks take no part.
+template <class Index>
+constexpr WarpRequest make_block_request(int width_bytes, const BlockShape& block, int warp, const Index& index) {
+  return make_request(width_bytes, [&](int lane) -> std::int32_t {
+    const int thread = warp * kLanes + lane;
+    if (thread >= block.threads()) return -1;
+    return index(thread % block.x, thread / block.x % block.y, thread / (block.x * block.y));
+  });
+}
+
+/// Wavefronts of all warps of a block for one access. Example: rows of 16 floats at a pitch of 17, written by 16 x 32
+/// threads, take two wavefronts a warp:
+///   count_block_wavefronts(4, {16, 32}, [](int x, int y, int) { return 4 * (17 * y + x); })    // 32, ideal 16
+template <class Index>
+constexpr Wavefronts count_block_wavefronts(int width_bytes, const BlockShape& block, const Index& index) {
+  Wavefronts sum;
+  for (int warp = 0; warp < block.warps(); ++warp) {
+    const Wavefronts one = count_wavefronts(make_block_request(width_bytes, block, warp, index));
+    sum.actual += one.actual;
+    sum.ideal += one.ideal;
+  }
+  return sum;
+}
+
+/// One access of a warp as a type: lane `lane` moves kWidthBytes at the byte offset kIndex(lane), a constexpr function.
+template <auto kIndex, int kWidthBytes>
+struct WarpAccess {
+  static constexpr Wavefronts wavefronts() { return count_wavefronts(make_request(kWidthBytes, kIndex)); }
+};
+
+/// One access of a block of kX x kY x kZ threads as a type; kIndex(x, y, z) is a constexpr function.
+template <auto kIndex, int kWidthBytes, int kX, int kY = 1, int kZ = 1>
+struct BlockAccess {
+  static constexpr Wavefronts wavefronts() { return count_block_wavefronts(kWidthBytes, {kX, kY, kZ}, kIndex); }
+};
+
+/// Whether an access takes no more wavefronts than its width asks for, as a gate for a build:
+///   constexpr int column(int lane) { return Layout::offset(lane, 0); }
+///   static_assert(is_conflict_free_v<WarpAccess<column, 4>>);
+/// A captureless lambda serves as WarpAccess<+lambda, 4>. proof.hpp answers for whole tile programs.
+template <class Access, class = void>
+inline constexpr bool is_conflict_free_v = Access::wavefronts().excess() == 0;
 
 }  // namespace swizzle

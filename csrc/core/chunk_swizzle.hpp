@@ -18,8 +18,29 @@ constexpr bool is_chunked_tile(int element_bytes, int chunk_bytes, int cols) {
          chunk_bytes <= cols * element_bytes;
 }
 
-/// A row of kRowBytes cut into chunks of kChunkBytes, and the two XORs that exchange its chunks. Where a column access
-/// steps kRowsPerStep rows from lane to lane, the row number is divided by that first.
+/// The article's form for rows of `row_bytes` in chunks of `chunk_bytes`, both powers of two: chunk c of row y goes to
+/// place c ^ (y mod chunks in a row). It is fed by the row number and moves chunks across the whole row. Where a column
+/// access steps rows_per_step rows from lane to lane, the row number is divided by that first.
+constexpr SwizzleBits row_form(int row_bytes, int chunk_bytes, int rows_per_step = 1) {
+  const int chunk_bits = log2_floor(chunk_bytes);
+  return {log2_floor(row_bytes) - chunk_bits, chunk_bits, log2_floor(row_bytes * rows_per_step) - chunk_bits};
+}
+
+/// The line form: the same XOR, fed by the number of the 128-byte line where rows are shorter than a line (rows that
+/// share a line have different banks already), and kept within a line where rows are longer (a chunk one line farther
+/// has the same banks). With chunks of 16 bytes and rows of 32, 64 and 128 bytes these are TMA's swizzle modes of those
+/// sizes.
+constexpr SwizzleBits line_form(int row_bytes, int chunk_bytes, int rows_per_step = 1) {
+  const int chunk_bits = log2_floor(chunk_bytes);
+  return {log2_floor(min_of(kLineBytes, row_bytes)) - chunk_bits, chunk_bits,
+          log2_floor(max_of(kLineBytes, row_bytes * rows_per_step)) - chunk_bits};
+}
+
+/// TMA's swizzle mode of 32, 64 or 128 bytes, which acts on shared-memory addresses: the line form of rows of that
+/// length in chunks of 16 bytes.
+constexpr SwizzleBits tma_form(int mode_bytes) { return line_form(mode_bytes, 16); }
+
+/// A row of kRowBytes cut into chunks of kChunkBytes, and the two XORs that exchange its chunks, as types.
 template <int kRowBytes, int kChunkBytes, int kRowsPerStep = 1>
 struct ChunkedRow {
   static_assert(is_power_of_two(kChunkBytes) && kChunkBytes <= kLineBytes,
@@ -30,21 +51,10 @@ struct ChunkedRow {
   static_assert(kChunkBytes <= kRowBytes, "ChunkedRow: a chunk is not longer than the row that it lies in");
   static_assert(is_power_of_two(kRowsPerStep), "ChunkedRow: the rows of a step are a power of two");
 
-  static constexpr int kChunkBits = log2_floor(kChunkBytes);
-  static constexpr int kRowBits = log2_floor(kRowBytes);
-  static constexpr int kStepBits = log2_floor(kRowBytes * kRowsPerStep);
-  static constexpr int kLineBits = log2_floor(kLineBytes);
-
-  /// The article's form: chunk c of row y goes to place c ^ (y mod chunks in a row). It is fed by the row number and
-  /// moves chunks across the whole row.
-  using RowForm = Swizzle<kRowBits - kChunkBits, kChunkBits, kStepBits - kChunkBits>;
-
-  /// The line form: the same XOR, fed by the number of the 128-byte line where rows are shorter than a line (rows that
-  /// share a line have different banks already), and kept within a line where rows are longer (a chunk one line
-  /// farther has the same banks). With chunks of 16 bytes and rows of 32, 64 and 128 bytes these are TMA's swizzle
-  /// modes of those sizes.
-  using LineForm =
-      Swizzle<min_of(kLineBits, kRowBits) - kChunkBits, kChunkBits, max_of(kLineBits, kStepBits) - kChunkBits>;
+  static constexpr SwizzleBits kRowForm = row_form(kRowBytes, kChunkBytes, kRowsPerStep);
+  static constexpr SwizzleBits kLineForm = line_form(kRowBytes, kChunkBytes, kRowsPerStep);
+  using RowForm = Swizzle<kRowForm.bits, kRowForm.base, kRowForm.shift>;
+  using LineForm = Swizzle<kLineForm.bits, kLineForm.base, kLineForm.shift>;
 };
 
 /// A tile of elements with kCols to a row. A chunk is what must stay contiguous and aligned: the widest vector that
@@ -71,6 +81,10 @@ struct ChunkedTile {
   using RowForm = typename ChunkedRow<kRowBytes, kChunkBytes>::RowForm;
   using LineForm = typename ChunkedRow<kRowBytes, kChunkBytes>::LineForm;
 };
+
+/// The same in the article's terms: `T array[][NX]`, whose chunks TC stay whole. Its SWIZZLE_SIZE is kRowBytes.
+template <class T, class TC, int NX>
+using ArrayTile = ChunkedTile<sizeof(T), sizeof(TC), NX>;
 
 /// The chunk with which the line form makes both accesses of a scalar transpose, row write and column read, free of
 /// conflicts in every tile of at least a line: one word or one element, whichever is wider. A tile with fewer rows than

@@ -1,12 +1,16 @@
 // The flat program: the body of the transpose kernel for sides too short for a tile.
 //
 // A run of rows of a narrow matrix is one flat run of bytes, whatever the row's length, and so is a run of columns of
-// its transpose. A block takes as much of a matrix as fits into kImageBytes, or several whole matrices:
+// its transpose. A block takes as much of a matrix as fits into an image in shared memory, or several whole matrices:
 // - kRows:     few columns. Rows come in as one flat run; each output row receives a segment.
 // - kColumns:  few rows. A segment of each input row comes in; the columns leave as one flat run.
 // - kMatrices: small matrices. Whole ones come in and leave as flat runs.
-// Chunks reach an image of the input in shared memory by asynchronous copies; a lane gathers the elements of a 16-byte
-// vector of the output from it one by one and stores the vector.
+// Nothing but packed rows (kRows, kMatrices) and packed columns (kColumns, kMatrices) is asked for. The input comes as
+// the whole 16-byte chunks that cover it, by asynchronous copies, and keeps its misalignment in the image; the output
+// leaves in 16-byte vectors of memory, each gathered element by element from the image. A vector that two blocks share
+// is written element by element, each block its own; so are the ends of the output. Segments of output rows (kRows)
+// are cut at sectors instead, as in the window program, where they do not begin at chunks: a block then loads up to one
+// sector's worth of rows before its own (the halo).
 //
 // The image is skewed by one chunk after every 2^skew_shift bytes where lanes along an output row, 16 * columns bytes
 // apart, would meet in few banks.
@@ -28,42 +32,49 @@ struct FlatShape {
   std::int64_t matrices = 1;
 };
 
-inline constexpr int kFlatImageBytes = 16 * 1024;
+/// Bytes of a block's image; a single matrix may take more. 24 KiB still let eight blocks share an SM. Share of a copy
+/// with 8 / 16 / 24 / 32 / 48 KiB (H200, 2026-11-29): 24 columns of bytes .77 / .94 / .93 / .96 / .92, 24 rows of bytes
+/// .64 / .83 / .91 / .87 / .87, 49 x 49 halves .73 / .90 / .93 / .89 / .85.
+inline constexpr std::int64_t kFlatImageBytes = 24 * 1024;
+inline constexpr std::int64_t kMaxFlatImageBytes = 32 * 1024;
 
 /// The shape for a transposition, or rows == 0 where a block cannot take a useful part of it: sides are longer than
-/// 128, or not packed, or not in whole chunks. Addresses are checked by the caller.
+/// 128, or not packed. Runs of a matrix are of equal length, and shorter where blocks would be too few. Tall
+/// matrices are cut into runs even if they fit as a whole ((3072, 1024, 24) bytes, H200, 2026-11-29: .93 against .61).
 inline FlatShape find_flat_shape(const Transposition& problem) {
   constexpr std::int64_t kMaxSide = 128;
+  constexpr std::int64_t kMinBlocks = 256;
+  constexpr std::int64_t kMinImageBytes = 4 * 1024;
   const std::int64_t chunk = 16 / problem.element_bytes;
   const std::int64_t matrix_bytes = problem.rows * problem.cols * problem.element_bytes;
-  FlatShape shape;
-  if (problem.src_col_stride != 1) return shape;
+  const std::int64_t image_bytes = max_of(kMinImageBytes, min_of(kFlatImageBytes, problem.byte_count() / kMinBlocks));
+  if (problem.src_col_stride != 1) return {};
   const bool rows_are_packed = problem.src_row_stride == problem.cols;
   const bool cols_are_packed = problem.dst_col_stride == problem.rows;
 
   const bool matrices_are_packed = problem.outer_rank == 1 &&
                                    problem.outer_src_stride[0] == problem.rows * problem.cols &&
                                    problem.outer_dst_stride[0] == problem.rows * problem.cols;
-  if (rows_are_packed && cols_are_packed && matrices_are_packed) {
-    std::int64_t whole_chunks = 1;  // matrices that begin and end at chunks
-    while (whole_chunks * matrix_bytes % 16 != 0) whole_chunks *= 2;
-    const std::int64_t matrices = kFlatImageBytes / (matrix_bytes * whole_chunks) * whole_chunks;
-    if (matrices > 0) return {FlatRun::kMatrices, problem.rows, problem.cols, matrices};
+  const std::int64_t rows_unit = 8 * chunk;
+  const bool is_tall = problem.cols <= kMaxSide && problem.rows >= 4 * rows_unit;
+  if (rows_are_packed && cols_are_packed && matrices_are_packed && matrix_bytes <= kMaxFlatImageBytes && !is_tall) {
+    return {FlatRun::kMatrices, problem.rows, problem.cols,
+            max_of<std::int64_t>(1, min_of(image_bytes / matrix_bytes, problem.outer_count()))};
   }
 
-  for (int i = 0; i < problem.outer_rank; ++i) {
-    if (problem.outer_src_stride[i] % chunk != 0 || problem.outer_dst_stride[i] % chunk != 0) return shape;
+  // As few runs as fit the image, of equal length, each a multiple of `unit`.
+  const auto split = [&](std::int64_t length, std::int64_t unit_bytes, std::int64_t unit) {
+    const std::int64_t longest = max_of(image_bytes / unit_bytes / unit * unit, unit);
+    const std::int64_t runs = ceil_div(length, longest);
+    return ceil_div(ceil_div(length, runs), unit) * unit;
+  };
+  if (rows_are_packed && problem.cols <= kMaxSide) {
+    return {FlatRun::kRows, split(problem.rows, problem.cols * problem.element_bytes, rows_unit), problem.cols, 1};
   }
-  if (rows_are_packed && problem.cols <= kMaxSide && problem.rows % chunk == 0 && problem.dst_col_stride % chunk == 0) {
-    const std::int64_t step = 8 * chunk;
-    const std::int64_t rows = kFlatImageBytes / (problem.cols * problem.element_bytes) / step * step;
-    if (rows > 0 && problem.rows >= rows) return {FlatRun::kRows, rows, problem.cols, 1};
+  if (cols_are_packed && problem.rows <= kMaxSide) {
+    return {FlatRun::kColumns, problem.rows, split(problem.cols, problem.rows * problem.element_bytes, 2 * chunk), 1};
   }
-  if (cols_are_packed && problem.rows <= kMaxSide && problem.cols % chunk == 0 && problem.src_row_stride % chunk == 0) {
-    const std::int64_t cols = kFlatImageBytes / (problem.rows * problem.element_bytes) / chunk * chunk;
-    if (cols > 0 && problem.cols >= cols) return {FlatRun::kColumns, problem.rows, cols, 1};
-  }
-  return shape;
+  return {};
 }
 
 struct FlatArguments : TileArguments {
@@ -71,10 +82,16 @@ struct FlatArguments : TileArguments {
   int tile_rows = 0;          // of a matrix that a block takes
   int tile_cols = 0;
   int tile_matrices = 1;
+  int halo = 0;           // rows before a block's own that it loads as well
+  int segment_bytes = 0;  // from one input row to the next in the image of few rows: an odd number of chunks
   int skew_shift = 31;
+  // A thread's vectors of a flat output are `step` vectors apart. Where these are whole columns or matrices, all lie
+  // alike in the image, step_offset bytes apart; elsewhere step_offset is 0.
+  int step = 0;
+  int step_offset = 0;
   FastDivision rows_division;     // by the rows of a column of the image
   FastDivision matrix_division;   // by the elements of a matrix
-  FastDivision segment_division;  // by chunks of an input segment, or by groups of eight vectors of an output segment
+  FastDivision segment_division;  // by groups of eight vectors of an output segment
 };
 
 template <int kElementBytes_, FlatRun kRun>
@@ -85,44 +102,59 @@ struct FlatProgram {
   static constexpr int kElementBytes = kElementBytes_;
   static constexpr int kThreads = 256;
   static constexpr int kChunkElements = 16 / kElementBytes;
-  static constexpr int kSharedBytes = kFlatImageBytes + kFlatImageBytes / 8;
+  static constexpr int kSectorElements = 32 / kElementBytes;
+  static constexpr int kSharedBytes = kMaxFlatImageBytes + kMaxFlatImageBytes / 8 + 64;
   static constexpr std::int64_t kMinKeptBytes = std::int64_t{160} << 20;
   static constexpr int kLanesAlong = 8;
   static constexpr int kColumnLanes = kLanes / kLanesAlong;
 
-  static std::int64_t block_count(const Transposition& problem) {
-    const FlatShape shape = find_flat_shape(problem);
-    if (kRun == FlatRun::kMatrices) return ceil_div(problem.outer_count(), shape.matrices);
-    return ceil_div(problem.rows, shape.rows) * ceil_div(problem.cols, shape.cols) * problem.outer_count();
-  }
-
   static FlatArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
     const FlatShape shape = find_flat_shape(problem);
+    const int halo = kRun == FlatRun::kRows && !begins_at_chunks(problem, dst) ? kSectorElements : 0;
+    // One more segment than the rows fill where the first may begin before them.
+    const std::int64_t row_tiles = ceil_div(problem.rows + max_of(halo - 1, 0), shape.rows);
     FlatArguments args;
     static_cast<TileArguments&>(args) =
-        make_tile_arguments(problem, src, dst, ceil_div(problem.rows, shape.rows), ceil_div(problem.cols, shape.cols));
-    if (kRun == FlatRun::kMatrices) args.outer_rank = 0;
+        make_tile_arguments(problem, src, dst, row_tiles, ceil_div(problem.cols, shape.cols));
+    if (kRun == FlatRun::kMatrices) {
+      args.outer_rank = 0;
+      args.block_count = ceil_div(problem.outer_count(), shape.matrices);
+    }
     args.matrices = problem.outer_count();
     args.tile_rows = static_cast<int>(shape.rows);
     args.tile_cols = static_cast<int>(shape.cols);
     args.tile_matrices = static_cast<int>(shape.matrices);
+    args.halo = halo;
     args.rows_division = FastDivision(static_cast<std::uint32_t>(shape.rows));
     args.matrix_division = FastDivision(static_cast<std::uint32_t>(shape.rows * shape.cols));
-    const std::int64_t segment =
-        kRun == FlatRun::kRows ? shape.rows / (kLanesAlong * kChunkElements) : ceil_div(shape.cols, kChunkElements);
-    args.segment_division = FastDivision(static_cast<std::uint32_t>(segment));
-    if (kRun != FlatRun::kColumns && shape.cols % 2 == 0) {
-      int shift = 4;
-      while ((shape.cols >> (shift - 4)) % 2 == 0) ++shift;
-      args.skew_shift = max_of(shift, 7);
+    if (kRun == FlatRun::kColumns) {
+      args.segment_bytes = static_cast<int>((ceil_div(shape.cols, kChunkElements) + 1) | 1) * 16;
+    } else {
+      if (kRun == FlatRun::kRows) {
+        args.segment_division = FastDivision(static_cast<std::uint32_t>(shape.rows / (kLanesAlong * kChunkElements)));
+      }
+      // Lanes of a column are 16 * cols bytes apart. Small matrices, whose lanes are spread over columns, need it less.
+      const int factor = log2_of_factor(shape.cols);
+      if (factor >= (kRun == FlatRun::kRows ? 1 : 2)) args.skew_shift = max_of(7, 4 + factor);
     }
+    set_step(args);
     return args;
   }
 
-  /// What one block works on: its first element on both sides, and how much of the full shape exists.
+  /// Bytes of shared memory that a block uses, at most kSharedBytes.
+  static int shared_bytes(const FlatArguments& args) {
+    if (kRun == FlatRun::kColumns) return segment_offset(args, args.tile_rows) + 16;
+    const int bytes = args.tile_matrices * (args.tile_rows + args.halo) * args.tile_cols * kElementBytes;
+    return skewed(args, bytes + 15) / 16 * 16 + 16;
+  }
+
+  /// What one block works on: its first element on both sides (row -halo in the image's row 0), how far behind a chunk
+  /// the input begins, and how much of the full shape exists.
   struct Origin {
     const unsigned char* src = nullptr;
     unsigned char* dst = nullptr;
+    std::int64_t first_row = 0;
+    int misalignment = 0;
     int rows = 0;
     int cols = 0;
     int elements = 0;
@@ -141,39 +173,38 @@ struct FlatProgram {
       tile.elements = matrices * args.tile_rows * args.tile_cols;
     } else {
       const TilePosition position = locate_tile(args, block);
-      const std::int64_t row = std::int64_t{position.row_tile} * args.tile_rows;
       const std::int64_t col = std::int64_t{position.col_tile} * args.tile_cols;
-      tile.src = position.src + row * args.src_row_pitch + col * kElementBytes;
-      tile.dst = position.dst + col * args.dst_col_pitch + row * kElementBytes;
-      tile.rows = static_cast<int>(min_of<std::int64_t>(args.rows - row, args.tile_rows));
+      tile.first_row = std::int64_t{position.row_tile} * args.tile_rows - args.halo;
+      tile.src = position.src + tile.first_row * args.src_row_pitch + col * kElementBytes;
+      tile.dst = position.dst + col * args.dst_col_pitch + tile.first_row * kElementBytes;
+      tile.rows = static_cast<int>(min_of<std::int64_t>(args.rows - tile.first_row, args.tile_rows + args.halo));
       tile.cols = static_cast<int>(min_of<std::int64_t>(args.cols - col, args.tile_cols));
       tile.elements = tile.rows * tile.cols;
     }
+    tile.misalignment = misalignment_of(tile.src);
     return tile;
   }
 
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const FlatArguments& args, const Origin& tile, int thread) {
+    int step = 0;
     if constexpr (kRun == FlatRun::kColumns) {
-      const auto segment = static_cast<int>(args.segment_division.divisor);
-      for (int i = thread, step = 0; i < tile.rows * segment; i += kThreads, ++step) {
-        const auto row = static_cast<int>(args.segment_division.quotient(static_cast<std::uint32_t>(i)));
-        const int chunk = i - row * segment;
-        if (chunk * kChunkElements >= tile.cols) continue;
-        memory.template copy_to_shared<Opaque<16>>(step, i * 16, tile.src + row * args.src_row_pitch + chunk * 16);
+      const int chunks = (args.segment_bytes / 16 + 7) / 8 * 8;
+      for (int i = thread; i < tile.rows * chunks; i += kThreads, ++step) {
+        const auto group = static_cast<int>(args.rows_division.quotient(static_cast<std::uint32_t>(i / 8)));
+        const int row = i / 8 - group * tile.rows;
+        const int chunk = group * 8 + i % 8;
+        const unsigned char* src = tile.src + row * args.src_row_pitch;
+        const int misalignment = misalignment_of(src);
+        if (chunk * 16 < misalignment + tile.cols * kElementBytes) {
+          copy_chunk(memory, args, step, segment_offset(args, row) + chunk * 16, src - misalignment + chunk * 16);
+        }
       }
     } else {
-      const int bytes = tile.elements * kElementBytes;
-      int step = 0;
-      for (int i = thread; i < bytes / 16; i += kThreads, ++step) {
-        memory.template copy_to_shared<Opaque<16>>(step, skewed(args, i * 16), tile.src + i * 16);
-      }
-      // What the last of several matrices leaves of a chunk.
-      const int tail = bytes % 16;
-      if (kRun == FlatRun::kMatrices && thread < tail) {
-        const int byte = bytes - tail + thread;
-        memory.store_shared(step, skewed(args, bytes - tail) + thread,
-                            memory.template load_global<Opaque<1>>(tile.src + byte));
+      const int bytes = tile.misalignment + tile.elements * kElementBytes;
+      const unsigned char* src = tile.src - tile.misalignment;
+      for (int i = thread; i * 16 < bytes; i += kThreads, ++step) {
+        copy_chunk(memory, args, step, skewed(args, i * 16), src + i * 16);
       }
     }
     memory.await_copies();
@@ -182,85 +213,212 @@ struct FlatProgram {
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void store(Memory& memory, const FlatArguments& args, const Origin& tile, int thread) {
     if constexpr (kRun == FlatRun::kRows) {
-      // Eight lanes along an output row, four on adjacent columns, which mostly share words.
-      const auto groups = static_cast<int>(args.segment_division.divisor);
-      const int items = (tile.cols + kColumnLanes - 1) / kColumnLanes * groups * kLanes;
-      for (int i = thread, step = 0; i < items; i += kThreads, ++step) {
-        const auto column_set =
-            static_cast<int>(args.segment_division.quotient(static_cast<std::uint32_t>(i / kLanes)));
-        const int group = i / kLanes - column_set * groups;
-        const int col = column_set * kColumnLanes + i / kLanesAlong % kColumnLanes;
-        const int row = (group * kLanesAlong + i % kLanesAlong) * kChunkElements;
-        if (col >= tile.cols || row >= tile.rows) continue;
-        const Opaque<16> value =
-            gather(memory, args, step, row * tile.cols + col, [&](int index, int) { return index + tile.cols; });
-        memory.store_global(tile.dst + col * args.dst_col_pitch + row * kElementBytes, value);
-      }
+      store_segments(memory, args, tile, thread);
     } else {
-      for (int i = thread, step = 0; i * kChunkElements < tile.elements; i += kThreads, ++step) {
-        store_flat(memory, args, tile, step, i);
-      }
+      store_flat(memory, args, tile, thread);
     }
   }
 
  private:
+  static bool begins_at_chunks(const Transposition& problem, const void* dst) {
+    bool result = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0 && problem.rows % kChunkElements == 0 &&
+                  problem.dst_col_stride % kChunkElements == 0;
+    for (int i = 0; i < problem.outer_rank; ++i) result = result && problem.outer_dst_stride[i] % kChunkElements == 0;
+    return result;
+  }
+
+  static constexpr int log2_of_factor(std::int64_t value) {
+    int result = 0;
+    while (value % 2 == 0) {
+      value /= 2;
+      ++result;
+    }
+    return result;
+  }
+
+  static void set_step(FlatArguments& args) {
+    args.step = kThreads;
+    if (kRun == FlatRun::kRows) return;
+    // Vectors after which a column or matrix begins anew at a vector's begin, and the skew at its period's.
+    const int unit = kRun == FlatRun::kColumns ? args.tile_rows : args.tile_rows * args.tile_cols;
+    int vectors = unit >> min_of(log2_of_factor(unit), log2_floor(kChunkElements));
+    while (args.skew_shift < 31 && vectors % (1 << (args.skew_shift - 4)) != 0) vectors *= 2;
+    if (vectors > kThreads) return;
+    args.step = kThreads / vectors * vectors;
+    const int units = args.step * kChunkElements / unit;
+    args.step_offset = skewed(args, units * (kRun == FlatRun::kColumns ? 1 : unit) * kElementBytes);
+  }
+
+  SWIZZLE_HOST_DEVICE static int misalignment_of(const unsigned char* address) {
+    return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
+  }
+
   SWIZZLE_HOST_DEVICE static int skewed(const FlatArguments& args, int byte) {
     return byte + (byte >> args.skew_shift) * 16;
   }
 
-  // A vector of the output whose first element is element `index` of the image; next(index, k) is the one after element
-  // k.
-  template <class Memory, class Next>
-  SWIZZLE_HOST_DEVICE static Opaque<16> gather(Memory& memory, const FlatArguments& args, int step, int index,
-                                               const Next& next) {
+  // kColumns: where an input row's segment begins in the image. Segments are an odd number of chunks apart, and eight
+  // of them one more, so that 64 rows eight apart begin in all eight groups of four banks.
+  SWIZZLE_HOST_DEVICE static int segment_offset(const FlatArguments& args, int row) {
+    return row * args.segment_bytes + row / 8 * 16;
+  }
+
+  // A chunk that covers some of a tile's input: nothing before the chunk in which the input begins, nothing behind its
+  // end. The chunk that the end cuts comes byte by byte.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void copy_chunk(Memory& memory, const FlatArguments& args, int step, int offset,
+                                             const unsigned char* src) {
+    if (src + 16 <= args.src) return;
+    if (src + 16 <= args.src_end) {
+      memory.copy_window_to_shared(step, offset, src);
+      return;
+    }
+    SWIZZLE_NO_UNROLL
+    for (int i = src < args.src ? static_cast<int>(args.src - src) : 0; src + i < args.src_end; ++i) {
+      memory.store_shared(step, offset + i, memory.template load_global<Opaque<1>>(src + i));
+    }
+  }
+
+  // A vector of the output from the image. Offsets are of its elements; `base` is added to each.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static Opaque<16> gather(Memory& memory, int step, const int (&offset)[kChunkElements],
+                                               int base) {
     Element element[kChunkElements];
     SWIZZLE_UNROLL
     for (int k = 0; k < kChunkElements; ++k) {
-      element[k] = memory.template load_shared<Element>(step * kChunkElements + k, skewed(args, index * kElementBytes));
-      index = next(index, k);
+      element[k] = memory.template load_shared<Element>(step * kChunkElements + k, offset[k] + base);
     }
     return pack<kElementBytes>(element);
   }
 
-  // Vector i of a flat run of output columns.
+  // kRows. Eight lanes along an output row, four on adjacent columns, which mostly share words. A warp walks along its
+  // columns in groups of eight vectors, 128 * cols bytes apart in the image, which the skew's period divides.
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void store_flat(Memory& memory, const FlatArguments& args, const Origin& tile, int step,
-                                             int i) {
-    const int first = i * kChunkElements;
-    int matrix = 0;
-    if constexpr (kRun == FlatRun::kMatrices)
-      matrix = static_cast<int>(args.matrix_division.quotient(static_cast<std::uint32_t>(first)));
-    const int in_matrix = first - matrix * (args.tile_rows * args.tile_cols);
-    int col = static_cast<int>(args.rows_division.quotient(static_cast<std::uint32_t>(in_matrix)));
-    int row = in_matrix - col * args.tile_rows;
-    // In the image of few rows, every row is a segment of whole chunks.
-    const int pitch =
-        kRun == FlatRun::kColumns ? static_cast<int>(args.segment_division.divisor) * kChunkElements : args.tile_cols;
-    const int next_column = 1 - (args.tile_rows - 1) * pitch;
-    const int next_matrix = (args.tile_rows - 1) * args.tile_cols;
-    const int last = kRun == FlatRun::kMatrices ? tile.elements - 1 - first : kChunkElements;
-    const auto next = [&](int index, int k) {
-      if (kRun == FlatRun::kMatrices && k >= last) return index;  // behind the last matrix: again, and not stored
-      if (++row < args.tile_rows) return index + pitch;
-      row = 0;
-      index += next_column;
-      if (kRun == FlatRun::kMatrices && ++col == args.tile_cols) {
-        col = 0;
-        index += next_matrix;
-      }
-      return index;
-    };
-    const int start = matrix * (args.tile_rows * args.tile_cols) + row * pitch + col;
-    const Opaque<16> value = gather(memory, args, step, start, next);
-    unsigned char* dst = tile.dst + std::int64_t{first} * kElementBytes;
-    if (kRun != FlatRun::kMatrices || first + kChunkElements <= tile.elements) {
-      memory.store_global(dst, value);
-    } else {
+  SWIZZLE_HOST_DEVICE static void store_segments(Memory& memory, const FlatArguments& args, const Origin& tile,
+                                                 int thread) {
+    const auto groups = static_cast<int>(args.segment_division.divisor);
+    const int items = (tile.cols + kColumnLanes - 1) / kColumnLanes * groups;
+    const int share = (items + kThreads / kLanes - 1) / (kThreads / kLanes);
+    int item = thread / kLanes * share;
+    const int end = min_of(item + share, items);
+    const int group_offset = skewed(args, kLanesAlong * 16 * tile.cols);
+    int set = static_cast<int>(args.segment_division.quotient(static_cast<std::uint32_t>(item)));
+    int group = item - set * groups;
+    for (int step = 0; item < end; ++set, group = 0) {
+      const int col = set * kColumnLanes + thread / kLanesAlong % kColumnLanes;
+      unsigned char* dst = tile.dst + col * args.dst_col_pitch;
+      // How many elements of a sector lie before the column's first vector; none where vectors begin at chunks.
+      const int shift =
+          args.halo > 0 ? static_cast<int>(reinterpret_cast<std::uintptr_t>(dst) / kElementBytes % kSectorElements) : 0;
+      int row = args.halo - shift + (group * kLanesAlong + thread % kLanesAlong) * kChunkElements;
+      int offset[kChunkElements];
       SWIZZLE_UNROLL
       for (int k = 0; k < kChunkElements; ++k) {
-        if (first + k < tile.elements)
-          memory.store_global(dst + k * kElementBytes, element_of<kElementBytes>(value, k));
+        offset[k] = skewed(args, tile.misalignment + ((row + k) * tile.cols + col) * kElementBytes);
       }
+      const auto first = static_cast<int>(max_of<std::int64_t>(-tile.first_row, 0));
+      const int stop = min_of(groups, group + end - item);
+      item += stop - group;
+      SWIZZLE_UNROLL_TWICE
+      for (int base = 0; group < stop; ++group, ++step, base += group_offset) {
+        if (col < tile.cols && row >= first && row + kChunkElements <= tile.rows) {
+          memory.store_global(dst + row * kElementBytes, gather(memory, step, offset, base));
+        } else if (col < tile.cols) {
+          SWIZZLE_NO_UNROLL
+          for (int k = max_of(0, first - row); k < kChunkElements && row + k < tile.rows; ++k) {
+            const int at = skewed(args, tile.misalignment + ((row + k) * tile.cols + col) * kElementBytes);
+            memory.store_global(dst + (row + k) * kElementBytes, memory.template load_shared<Element>(-1, at));
+          }
+        }
+        row += kLanesAlong * kChunkElements;
+      }
+    }
+  }
+
+  // Where element `index` of a block's flat output lies.
+  struct Cursor {
+    int matrix = 0;
+    int col = 0;
+    int row = 0;
+  };
+  SWIZZLE_HOST_DEVICE static Cursor find(const FlatArguments& args, int index) {
+    Cursor cursor;
+    if constexpr (kRun == FlatRun::kMatrices) {
+      cursor.matrix = static_cast<int>(args.matrix_division.quotient(static_cast<std::uint32_t>(index)));
+      index -= cursor.matrix * (args.tile_rows * args.tile_cols);
+    }
+    cursor.col = static_cast<int>(args.rows_division.quotient(static_cast<std::uint32_t>(index)));
+    cursor.row = index - cursor.col * args.tile_rows;
+    return cursor;
+  }
+  SWIZZLE_HOST_DEVICE static int image_offset(const FlatArguments& args, const Origin& tile, const Cursor& cursor) {
+    if constexpr (kRun == FlatRun::kColumns) {
+      return segment_offset(args, cursor.row) + misalignment_of(tile.src + cursor.row * args.src_row_pitch) +
+             cursor.col * kElementBytes;
+    } else {
+      const int index = (cursor.matrix * args.tile_rows + cursor.row) * args.tile_cols + cursor.col;
+      return skewed(args, tile.misalignment + index * kElementBytes);
+    }
+  }
+
+  // The image offsets of the kChunkElements elements of the flat output from `first` on.
+  SWIZZLE_HOST_DEVICE static void find_offsets(const FlatArguments& args, const Origin& tile, int first,
+                                               int (&offset)[kChunkElements]) {
+    Cursor cursor = find(args, first);
+    if (kRun == FlatRun::kMatrices && args.tile_rows >= kChunkElements) {
+      // At most one column ends among the elements. The one behind a matrix's last is also the next in the image.
+      const int wrap = args.tile_rows - cursor.row;
+      const int jump = cursor.col + 1 < args.tile_cols ? 1 - args.tile_rows * args.tile_cols : 1 - args.tile_cols;
+      const int index = (cursor.matrix * args.tile_rows + cursor.row) * args.tile_cols + cursor.col;
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kChunkElements; ++k) {
+        const int at = index + k * args.tile_cols + (k >= wrap ? jump : 0);
+        offset[k] = skewed(args, tile.misalignment + at * kElementBytes);
+      }
+      return;
+    }
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kChunkElements; ++k) {
+      offset[k] = image_offset(args, tile, cursor);
+      if (++cursor.row < args.tile_rows) continue;
+      cursor.row = 0;
+      ++cursor.col;
+      if (kRun == FlatRun::kMatrices && cursor.col == args.tile_cols) {
+        cursor.col = 0;
+        ++cursor.matrix;
+      }
+    }
+  }
+
+  // kColumns, kMatrices: a thread takes every step-th vector of the flat output.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store_flat(Memory& memory, const FlatArguments& args, const Origin& tile,
+                                             int thread) {
+    if (thread >= args.step) return;
+    const int shift = misalignment_of(tile.dst) / kElementBytes;
+    int offset[kChunkElements];
+    bool is_known = false;
+    int base = 0;
+    int step = 0;
+    SWIZZLE_UNROLL_TWICE
+    for (int first = thread * kChunkElements - shift; first < tile.elements; first += args.step * kChunkElements) {
+      unsigned char* dst = tile.dst + first * kElementBytes;
+      if (first >= 0 && first + kChunkElements <= tile.elements) {
+        if (!is_known) {
+          base = 0;
+          find_offsets(args, tile, first, offset);
+          is_known = args.step_offset > 0;
+        }
+        memory.store_global(dst, gather(memory, step, offset, base));
+      } else {
+        SWIZZLE_NO_UNROLL
+        for (int k = max_of(0, -first); k < kChunkElements && first + k < tile.elements; ++k) {
+          const int at = image_offset(args, tile, find(args, first + k));
+          memory.store_global(dst + k * kElementBytes, memory.template load_shared<Element>(-1, at));
+        }
+      }
+      base += args.step_offset;
+      ++step;
     }
   }
 };

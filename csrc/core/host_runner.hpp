@@ -143,14 +143,13 @@ class HostMemory {
   std::size_t first_of_block_ = 0;
 };
 
-/// Runs a tile program over a whole problem.
-template <class Program>
-void run_tile_program(const Transposition& problem, const void* src, void* dst, HostMemory& memory) {
-  const auto args = Program::make_arguments(problem, src, dst);
-  const std::int64_t blocks = Program::block_count(problem);
-  for (std::int64_t block = 0; block < blocks; ++block) {
+/// Runs every block of a program of phases, thread by thread, on HostMemory or on another memory that is told where it
+/// is (enter_block, enter_thread).
+template <class Program, class Memory>
+void run_blocks(const typename Program::Arguments& args, Memory& memory) {
+  for (std::int64_t block = 0; block < args.block_count; ++block) {
     const auto tile = Program::locate(args, static_cast<std::uint32_t>(block));
-    memory.enter_block(static_cast<std::uint32_t>(block), Program::kSharedBytes);
+    memory.enter_block(static_cast<std::uint32_t>(block), Program::shared_bytes(args));
     for (int thread = 0; thread < Program::kThreads; ++thread) {
       memory.enter_thread(thread);
       Program::load(memory, args, tile, thread);
@@ -160,6 +159,12 @@ void run_tile_program(const Transposition& problem, const void* src, void* dst, 
       Program::store(memory, args, tile, thread);
     }
   }
+}
+
+/// Runs a tile program over a whole problem.
+template <class Program>
+void run_tile_program(const Transposition& problem, const void* src, void* dst, HostMemory& memory) {
+  run_blocks<Program>(Program::make_arguments(problem, src, dst), memory);
 }
 
 /// The shared-memory requests of one full tile, in the order in which the program makes them.

@@ -17,6 +17,11 @@ struct RowMajor {
   SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return rows * kRowBytes; }
 };
 
+/// Where a byte of a row lies with `pad_bytes` unused bytes after every `rows_per_pad` rows.
+SWIZZLE_HOST_DEVICE constexpr int padded_offset(int row_bytes, int pad_bytes, int rows_per_pad, int row, int byte) {
+  return row * row_bytes + (row / rows_per_pad) * pad_bytes + byte;
+}
+
 /// kPadBytes unused bytes after every kRowsPerPad rows. The pad is at least one word: a pad of one element, as in the
 /// habitual [32][33], leaves conflicts of two where elements are smaller than a bank.
 template <int kRowBytes, int kPadBytes, int kRowsPerPad>
@@ -25,11 +30,9 @@ struct Padded {
   static_assert(is_power_of_two(kRowsPerPad), "Padded: the rows between two pads are a power of two");
   static constexpr bool kClaimsConflictFree = true;
   SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) {
-    return row * kRowBytes + (row / kRowsPerPad) * kPadBytes + byte;
+    return padded_offset(kRowBytes, kPadBytes, kRowsPerPad, row, byte);
   }
-  SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) {
-    return rows * kRowBytes + (rows / kRowsPerPad) * kPadBytes;
-  }
+  SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return offset(rows, 0); }
 };
 
 /// No byte unused: chunks of a row are exchanged by an XOR with bits of the row number.
@@ -38,6 +41,7 @@ struct Swizzled {
   static_assert(is_power_of_two(kRowBytes) && (1 << (Xor::kBase + Xor::kBits)) <= kRowBytes &&
                     (1 << (Xor::kBase + Xor::kShift)) >= kRowBytes,
                 "Swizzled: the XOR must move chunks within a row and be fed by the row number alone");
+  using Exchange = Xor;
   static constexpr bool kClaimsConflictFree = true;
   // Equal to Xor::apply(row * kRowBytes + byte); kept apart so that a compiler sees the row's part as a constant from
   // one unrolled step to the next (10 instead of 31 instructions more than RowMajor in a scalar32 kernel).

@@ -55,37 +55,39 @@ inline bool windows_pay(const Transposition& matrices) {
   return 10 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) >= 3 * 128 * tile_cols;
 }
 
-/// Whether flat runs, which fit, beat the tiles: while a tile would be mostly empty, or its chunks do not fit. Fewer
-/// than four runs a matrix leave the last one too empty. Note [Measured shares], 32 MiB, flat / the best of the others:
-///   8 columns          .87 / .39    .89 / .72    .91 / .85    .91 / .91
-///   16 columns         .88 / .72    .90 / .85    .92 / .93    .92 / .97
-///   32 columns         .87 / .85    .90 / .93    .92 / .98    .92 / .99
-///   49 columns        1.01 / .59   1.05 / .71   1.05 / .97   1.09 / .99
-///   8 rows             .84 / .45    .90 / .71    .96 / .89    .94 / .91
-///   16 rows            .84 / .73    .92 / .89    .95 / .93    .89 / .96
-///   32 rows            .86 / .93    .88 / .94    .89 / .96    .75 / .99
-///   49 rows            .58 / .49    .86 / .75    .86 / .82    .83 / .91
-///   (65536, 16, 16)    .66 / .48    .87 / .72    .93 / .92    .95 / .99
-///   (12000, 64, 64)    .68 / .97    .92 / .96    .98 / .99    .98 / 1.0
-///   (5000, 100, 100) of 4 bytes, 3.1 runs a matrix: .69 / .95
+/// Whether flat runs, which fit, beat the tiles: wherever chunks do not fit, unless the problem is small, and while a
+/// tile would be mostly empty. Note [Measured shares], 64 MiB, flat / the best of the others:
+///   8 columns          .92 / .26    .94 / .70    .94 / .88    .93 / .96
+///   16 columns         .91 / .68    .93 / .87    .94 / .95    .92 / .98
+///   24 columns         .93 / .43    .97 / .86    .93 / .95    .93 / .95
+///   32 columns         .89 / .85    .90 / .94    .91 / .97    .90 / .98
+///   49 columns         .94 / .59    .98 / .77    .97 / .97   1.02 / .99
+///   8 rows             .86 / .40    .91 / .68    .91 / .89    .90 / .92
+///   16 rows            .86 / .68    .89 / .90    .89 / .95    .88 / .95
+///   32 rows            .87 / .92    .93 / .94    .93 / .97    .90 / .95
+///   49 rows            .84 / .42    .94 / .66    .96 / .84    .94 / .95
+///   (40000, 8, 8)      .89 / .71    .91 / .80   1.01 / .97    .90 / .45
+///   (65536, 16, 16)    .88 / .43    .92 / .69    .95 / .80    .95 / 1.0
+///   (20000, 32, 32)    .89 / .50    .89 / .89    .95 / .99    .96 / .99
+///   (20000, 49, 49)    .63 / .42    .89 / .62    .98 / .78    .98 / .87
+///   (12000, 64, 64)    .91 / .94    .92 / 1.0    .97 / .98    .98 / 1.0
+///   (120, 2080), 240 KiB: .76 / .86 of bytes
 inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
-  const FlatShape shape = find_flat_shape(matrices);
+  constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
+  const FlatRun run = find_flat_shape(matrices).run;
   const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
   const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
-  switch (shape.run) {
-    case FlatRun::kRows:
-      return matrices.rows >= 4 * shape.rows && (!chunks_fit || row_bytes <= 48);
-    case FlatRun::kColumns:
-      return matrices.cols >= 4 * shape.cols &&
-             (chunks_fit ? matrices.rows <= 16 && column_bytes <= 64 : column_bytes <= 200);
-    default:
-      return !chunks_fit || min_of(row_bytes, column_bytes) <= 64;
+  if (run == FlatRun::kMatrices) {
+    return !chunks_fit || matrices.rows * matrices.cols <= 64 || min_of(row_bytes, column_bytes) <= 32 ||
+           max_of(row_bytes, column_bytes) <= 64;
   }
+  if (!chunks_fit) return matrices.byte_count() >= kMinBytes;
+  return run == FlatRun::kRows ? row_bytes <= 48 : matrices.rows <= 16 && column_bytes <= 32;
 }
 
 /// The tile that is fastest for a transposition. Note [Measured shares]:
 ///   two to four columns    deinterleave / flat, 1 byte, 3 columns 1.07 / .99
-///   up to 64 elements      direct / flat, 1 byte, (99999, 2, 2) .89 / .56, (40000, 8, 8) .69 / .63
+///   up to 16 elements      direct / flat, 1 byte, (99999, 2, 2) .89 / .73, (20000, 4, 4) .90 / .96
 ///   short sides, odd       direct / scalar32, 2 bytes, (12, 2184528) .54 / .37, (2184528, 12) .21 / .39
 ///   halves of sectors      window / vector, 2 bytes, (5000, 50000), whose output rows begin at odd multiples of 16
 ///                          bytes, .92 / .77; 4 bytes, (5000, 100, 100) .95 / .82
@@ -93,8 +95,8 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
                         const DeviceTraits& device) {
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
   if (deinterleave_fits(matrices, src_address, dst_address)) return Tile::kDeinterleave;
-  if (matrices.rows * matrices.cols <= 64) return Tile::kDirect;
-  if (flat_fits(matrices, src_address, dst_address) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
+  if (matrices.rows * matrices.cols <= 16) return Tile::kDirect;
+  if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
   const bool sectors_fit = chunks_fit && are_aligned(matrices, src_address, dst_address, 32);
   if (!sectors_fit && windows_pay(matrices)) return Tile::kWindow;

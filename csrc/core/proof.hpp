@@ -1,6 +1,8 @@
 // Compile-time proofs over a tile program: its layout is one-to-one, in range, and conflict-free where it claims to be.
 #pragma once
 
+#include <type_traits>
+
 #include "bank_model.hpp"
 #include "tile_program.hpp"
 
@@ -84,7 +86,7 @@ inline constexpr bool is_unique_v = detail::SharedAccesses<Program>::is_unique()
 
 /// Whether no request of a full tile, in either phase, takes more wavefronts than its width asks for.
 template <class Program>
-inline constexpr bool is_conflict_free_v =
+inline constexpr bool is_conflict_free_v<Program, std::void_t<typename Program::Layout>> =
     !detail::SharedAccesses<Program>::loads_conflict() && !detail::SharedAccesses<Program>::stores_conflict();
 
 /// Fails the build of a program whose layout loses data or breaks its claim.

@@ -5,6 +5,24 @@
 
 namespace swizzle {
 
+/// The three numbers of a Swizzle as a value, for layouts that are chosen at run time: what Swizzle<bits, base, shift>
+/// says below holds for it. No bits: offsets stay as they are.
+struct SwizzleBits {
+  int bits = 0;
+  int base = 0;
+  int shift = 0;
+
+  /// What an offset is XORed with: its source bits, moved to the target.
+  SWIZZLE_HOST_DEVICE constexpr int key(int offset) const {
+    return ((offset >> (base + shift)) & ((1 << bits) - 1)) << base;
+  }
+  SWIZZLE_HOST_DEVICE constexpr int apply(int offset) const { return offset ^ key(offset); }
+
+  /// Bytes after which the pattern starts anew: where the XOR acts on addresses instead of on offsets from a tile's
+  /// start, as TMA's does, the tile has to start at a multiple of it.
+  constexpr int period() const { return bits > 0 ? 1 << (bits + base + shift) : 1; }
+};
+
 /// XORs `Bits` bits of an offset, found at bit Base + Shift and up, into the bits at Base and up.
 ///
 ///     offset   ... s s s ......... t t t b b b b          (here Bits = 3, Base = 4)
@@ -30,10 +48,7 @@ struct Swizzle {
   static_assert(kShift >= kBits, "Swizzle: source and target bits overlap, so the map would not be its own inverse");
   static_assert(kBase + kShift + kBits <= 31, "Swizzle: the source bits must lie in a 31-bit offset");
 
-  static constexpr int kMask = (1 << kBits) - 1;
-
-  /// What an offset is XORed with: its source bits, moved to the target.
-  SWIZZLE_HOST_DEVICE static constexpr int key(int offset) { return ((offset >> (kBase + kShift)) & kMask) << kBase; }
+  SWIZZLE_HOST_DEVICE static constexpr int key(int offset) { return SwizzleBits{kBits, kBase, kShift}.key(offset); }
 
   SWIZZLE_HOST_DEVICE static constexpr int apply(int offset) { return offset ^ key(offset); }
 };

@@ -8,13 +8,14 @@
 namespace swizzle {
 
 /// A transposition with addresses, tile counts and the launch's divisions; passed to the kernel by value. Pitches in
-/// bytes.
+/// bytes. The caller checks that block_count is in 1 .. 2^31 - 1.
 struct TileArguments {
   const unsigned char* src = nullptr;
   const unsigned char* src_end = nullptr;
   unsigned char* dst = nullptr;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  std::int64_t block_count = 0;
   std::int64_t src_row_pitch = 0;
   std::int64_t src_col_pitch = 0;
   std::int64_t dst_col_pitch = 0;
@@ -43,6 +44,7 @@ inline TileArguments make_tile_arguments(const Transposition& problem, const voi
   args.dst = static_cast<unsigned char*>(dst);
   args.rows = problem.rows;
   args.cols = problem.cols;
+  args.block_count = row_tiles * col_tiles * problem.outer_count();
   args.src_row_pitch = problem.src_row_stride * bytes;
   args.src_col_pitch = problem.src_col_stride * bytes;
   args.dst_col_pitch = problem.dst_col_stride * bytes;
@@ -65,13 +67,10 @@ template <class Program>
 struct TiledProgram {
   using Arguments = TileArguments;
 
-  /// Blocks of the launch; the caller checks that it is in 1 .. 2^31 - 1.
-  static std::int64_t block_count(const Transposition& problem) {
-    return Program::row_tiles(problem) * Program::col_tiles(problem) * problem.outer_count();
-  }
   static TileArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
     return make_tile_arguments(problem, src, dst, Program::row_tiles(problem), Program::col_tiles(problem));
   }
+  static constexpr int shared_bytes(const TileArguments&) { return Program::kSharedBytes; }
 };
 
 /// Blocks walk down the input rows first: consecutive blocks then write one contiguous run of output rows (float32

@@ -105,10 +105,8 @@ inline bool deinterleave_fits(const Transposition& matrices, std::uint64_t src_a
   return result;
 }
 
-/// Whether flat runs fit: find_flat_shape's conditions and aligned addresses.
-inline bool flat_fits(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
-  return src_address % 16 == 0 && dst_address % 16 == 0 && find_flat_shape(matrices).rows > 0;
-}
+/// Whether flat runs fit: short sides, packed.
+inline bool flat_fits(const Transposition& matrices) { return find_flat_shape(matrices).rows > 0; }
 
 /// Whether rows can be fetched as windows: contiguous ones. (16-byte elements are chunks themselves.)
 inline bool windows_fit(const Transposition& matrices) {
@@ -133,7 +131,7 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
     case Tile::kDeinterleave:
       return deinterleave_fits(matrices, src_address, dst_address);
     case Tile::kFlat:
-      return flat_fits(matrices, src_address, dst_address);
+      return flat_fits(matrices);
     case Tile::kDirect:
       return false;
     default:

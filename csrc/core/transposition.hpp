@@ -33,8 +33,9 @@ struct Transposition {
 
 /// Finds the matrices of a canonical problem: their rows run along the output's innermost dimension, their columns
 /// along the dimension that is densest in the input. False where there is none to transpose: the innermost dimension of
-/// the output is itself the densest of the input, or too many dimensions remain outside.
-inline bool find_transposition(const Problem& problem, Transposition& result) {
+/// the output is itself the densest of the input, or too many dimensions remain outside. `dst_stride` has an entry for
+/// each dimension, 1 for the innermost.
+inline bool find_transposition(const Problem& problem, const std::int64_t* dst_stride, Transposition& result) {
   const int innermost = problem.rank - 1;
   if (problem.is_empty || problem.rank < 2 || problem.rank - 2 > kMaxOuterRank) return false;
   int dense = -1;
@@ -51,21 +52,27 @@ inline bool find_transposition(const Problem& problem, Transposition& result) {
   result.cols = problem.size[dense];
   result.src_row_stride = row_stride;
   result.src_col_stride = problem.src_stride[dense];
+  result.dst_col_stride = dst_stride[dense];
   result.outer_rank = 0;
-  std::int64_t dst_stride = 1;
-  for (int i = innermost; i >= 0; --i) {
-    if (i == dense) result.dst_col_stride = dst_stride;
-    dst_stride *= problem.size[i];
-  }
   for (int i = 0; i < innermost; ++i) {
-    dst_stride /= problem.size[i];
     if (i == dense) continue;
     result.outer_size[result.outer_rank] = problem.size[i];
     result.outer_src_stride[result.outer_rank] = problem.src_stride[i];
-    result.outer_dst_stride[result.outer_rank] = dst_stride;
+    result.outer_dst_stride[result.outer_rank] = dst_stride[i];
     ++result.outer_rank;
   }
   return true;
+}
+
+/// The same for the contiguous output that a problem has unless said otherwise.
+inline bool find_transposition(const Problem& problem, Transposition& result) {
+  std::int64_t dst_stride[kMaxRank];
+  std::int64_t extent = 1;
+  for (int i = problem.rank - 1; i >= 0; --i) {
+    dst_stride[i] = extent;
+    extent *= problem.size[i];
+  }
+  return find_transposition(problem, dst_stride, result);
 }
 
 }  // namespace swizzle

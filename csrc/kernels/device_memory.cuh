@@ -29,12 +29,16 @@ template <bool kKeepsInput>
 class DeviceMemory : public DeviceGlobalMemory {
  public:
   __device__ explicit DeviceMemory(unsigned char* shared) {
-    if constexpr (kKeepsInput) {
-      asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(l2_policy_));
-    }
     asm volatile("{ .reg .u64 address; cvta.to.shared.u64 address, %1; cvt.u32.u64 %0, address; }"
                  : "=r"(shared_)
                  : "l"(shared));
+    if constexpr (kKeepsInput) {
+      asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(l2_policy_));
+      // Zero, but unknown to the compiler: keeps the address out of uniform registers. ptxas 13.0.88 encodes a copy
+      // with a cache policy and an address of the form [R + UR] as an illegal instruction.
+      asm volatile("{ .reg .u32 zero; mov.u32 zero, %%laneid; shr.u32 zero, zero, 5; add.u32 %0, %0, zero; }"
+                   : "+r"(shared_));
+    }
   }
 
   template <class T>

@@ -1,4 +1,4 @@
-// The launch of the transpose kernels. Raw pointers, a plan and a stream in, cudaError_t out; no torch header.
+// The launch of the kernels. Raw pointers, a plan and a stream in, cudaError_t out; no torch header.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,5 +12,8 @@ namespace swizzle {
 /// must be the one that owns src, dst and stream; both addresses are those that the plan was made for. Returns the
 /// first CUDA error.
 cudaError_t launch_transpose(const Plan& plan, const Problem& problem, const void* src, void* dst, cudaStream_t stream);
+
+/// Enqueues the bank probe of that many ways (is_probe_ways) over `count` contiguous floats, under the same conditions.
+cudaError_t launch_bank_probe(std::int64_t ways, const void* src, void* dst, std::int64_t count, cudaStream_t stream);
 
 }  // namespace swizzle

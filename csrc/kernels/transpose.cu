@@ -4,25 +4,10 @@
 
 #include "core/dispatch.hpp"
 #include "core/gather_program.hpp"
-#include "device_memory.cuh"
 #include "launch.hpp"
+#include "tile_kernel.cuh"
 
 namespace swizzle {
-
-/// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store.
-template <class Program, bool kKeepsInput>
-__global__ void __launch_bounds__(Program::kThreads)
-    tile_kernel(const __grid_constant__ typename Program::Arguments args) {
-  extern __shared__ __align__(128) unsigned char shared[];
-  DeviceMemory<kKeepsInput> memory(shared);
-  // Lets the compiler split row numbers into a thread's bits and a step's bits (58 of 373 instructions of a scalar32
-  // kernel).
-  __builtin_assume(threadIdx.x < Program::kThreads);
-  const auto tile = Program::locate(args, blockIdx.x);
-  Program::load(memory, args, tile, static_cast<int>(threadIdx.x));
-  if constexpr (Program::kSharedBytes > 0) __syncthreads();
-  Program::store(memory, args, tile, static_cast<int>(threadIdx.x));
-}
 
 /// A thread moves elements one by one, in output order (core/gather_program.hpp).
 template <class Program, class Arguments>
@@ -59,9 +44,9 @@ template <class Program, bool kKeepsInput>
 cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
   const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
   if (status != cudaSuccess) return status;
-  const auto blocks = static_cast<unsigned>(Program::block_count(matrices));
   const typename Program::Arguments args = Program::make_arguments(matrices, src, dst);
-  tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::kSharedBytes, stream>>>(args);
+  const auto blocks = static_cast<unsigned>(args.block_count);
+  tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::shared_bytes(args), stream>>>(args);
   return cudaGetLastError();
 }
 

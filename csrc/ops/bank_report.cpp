@@ -2,6 +2,8 @@
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "core/host_runner.hpp"
@@ -134,6 +136,37 @@ at::Tensor bank_words(const at::Tensor& addresses, std::int64_t width, const std
   return result;
 }
 
+// (requests, groups, banks): distinct words that each group of lanes wants from each bank.
+at::Tensor bank_loads(const at::Tensor& addresses, std::int64_t width, const std::optional<at::Tensor>& active) {
+  const auto requests = read_requests("swizzle::_bank_loads", addresses, width, active);
+  const int most_groups = kLanes / lanes_per_group(static_cast<int>(width));
+  at::Tensor result = at::zeros({static_cast<std::int64_t>(requests.size()), most_groups, kBanks}, at::kLong);
+  auto* row = result.mutable_data_ptr<std::int64_t>();
+  for (const WarpRequest& request : requests) {
+    const int group = lanes_served_together(request);
+    for (int first = 0; first < kLanes; first += group) {
+      const BankLoads loads = count_bank_loads(request, first, first + group);
+      std::copy(std::begin(loads.words), std::end(loads.words), row + first / group * kBanks);
+    }
+    row += most_groups * kBanks;
+  }
+  return result;
+}
+
+// For each request, the least wavefronts of any layout that keeps chunks whole; addresses in the row-major tile.
+at::Tensor least_of_any_layout(const at::Tensor& addresses, std::int64_t width, std::int64_t chunk_bytes,
+                               const std::optional<at::Tensor>& active) {
+  const auto requests = read_requests("swizzle::_least_wavefronts", addresses, width, active);
+  TORCH_CHECK_VALUE(
+      chunk_bytes >= width && chunk_bytes <= kMaxSwizzledRowBytes && is_power_of_two(static_cast<int>(chunk_bytes)),
+      "swizzle::_least_wavefronts: expected chunk_bytes to be a power of two, at least the width, ", width, ", got ",
+      chunk_bytes);
+  at::Tensor result = at::empty({static_cast<std::int64_t>(requests.size())}, at::kLong);
+  auto* entry = result.mutable_data_ptr<std::int64_t>();
+  for (const WarpRequest& request : requests) *entry++ = least_wavefronts(request, static_cast<int>(chunk_bytes));
+  return result;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) {
@@ -141,6 +174,8 @@ TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) {
   m.impl("_tile_accesses", &tile_accesses);
   m.impl("_bank_wavefronts", &bank_wavefronts);
   m.impl("_bank_words", &bank_words);
+  m.impl("_bank_loads", &bank_loads);
+  m.impl("_least_wavefronts", &least_of_any_layout);
 }
 
 }  // namespace swizzle

@@ -53,14 +53,13 @@ Plan check_forced_plan(const at::Tensor& self, const Problem& problem, const at:
   return plan;
 }
 
-namespace {
-
-// Bytes from a tensor's first element to the end of its last.
 std::int64_t extent_bytes(const at::Tensor& tensor) {
   std::int64_t last = 0;
   for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
   return tensor.numel() == 0 ? 0 : (last + 1) * tensor.element_size();
 }
+
+namespace {
 
 at::Tensor transpose_with_cpu(const at::Tensor& self, std::string_view method, std::string_view tile) {
   const ForcedRequest forced = check_forced(self, method, tile);

@@ -22,4 +22,7 @@ ForcedRequest check_forced(const at::Tensor& self, std::string_view method, std:
 Plan check_forced_plan(const at::Tensor& self, const Problem& problem, const at::Tensor& out,
                        const ForcedRequest& forced);
 
+/// Bytes from a tensor's first element to the end of its last.
+std::int64_t extent_bytes(const at::Tensor& tensor);
+
 }  // namespace swizzle

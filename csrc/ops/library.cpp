@@ -11,10 +11,17 @@ TORCH_LIBRARY(swizzle, m) {
   m.def("transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
         {at::Tag::pt2_compliant_tag});
   m.def("_transpose_with(Tensor self, str method, str tile) -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("bank_probe(Tensor x, int ways) -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("_transpose_requests(Tensor self, str method, str tile) -> Tensor");
+  m.def("_bank_probe_requests(Tensor x, int ways) -> Tensor");
   m.def("_tile_wavefronts(str method, str tile, int element_bytes) -> Tensor");
   m.def("_tile_accesses(str method, str tile, int element_bytes) -> Tensor");
   m.def("_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor");
   m.def("_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor");
+  m.def("_bank_loads(Tensor addresses, int width, Tensor? active=None) -> Tensor");
+  m.def("_least_wavefronts(Tensor addresses, int width, int chunk_bytes, Tensor? active=None) -> Tensor");
+  m.def("_layout_numbers(str layout, int rows, int cols, int element_bytes) -> int[]");
+  m.def("_layout_offsets(str layout, int rows, int cols, int element_bytes) -> Tensor");
 }
 
 namespace torch_swizzle {
@@ -64,6 +71,7 @@ at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int6
 at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::string_view) {
   refuse("swizzle::_transpose_with", self);
 }
+at::Tensor refuse_bank_probe(const at::Tensor& x, std::int64_t) { refuse("swizzle::bank_probe", x); }
 
 }  // namespace
 
@@ -72,6 +80,7 @@ TORCH_LIBRARY_FRAGMENT(swizzle, m) {
     m.impl("transpose", torch::dispatch(key, &refuse_transpose));
     m.impl("transpose.out", torch::dispatch(key, &refuse_transpose_out));
     m.impl("_transpose_with", torch::dispatch(key, &refuse_transpose_with));
+    m.impl("bank_probe", torch::dispatch(key, &refuse_bank_probe));
   }
 }
 

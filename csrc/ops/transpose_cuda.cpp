@@ -6,6 +6,7 @@
 
 #include "core/dispatch.hpp"
 #include "kernels/launch.hpp"
+#include "ops/architecture.hpp"
 #include "ops/forced_tile.hpp"
 #include "ops/out_variant.hpp"
 #include "ops/request.hpp"
@@ -14,7 +15,7 @@ namespace swizzle {
 
 namespace {
 
-std::string describe(const Plan& plan, const Problem& problem, const cudaDeviceProp& device) {
+std::string describe(const Plan& plan, const Problem& problem) {
   std::string text = plan.route == Route::kCopy ? "a memory copy" : c10::str("tile '", name_of(plan.tile), "'");
   if (has_layout(plan.tile)) text += c10::str(" in layout '", name_of(plan.layout), "'");
   if (plan.route == Route::kTile) {
@@ -22,8 +23,9 @@ std::string describe(const Plan& plan, const Problem& problem, const cudaDeviceP
   }
   text += c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
   if (plan.route == Route::kTile) {
-    text += c10::str(" with ", shared_bytes_of(plan, problem.element_bytes),
-                     " bytes of shared memory a block (allowed: ", device.sharedMemPerBlockOptin, ")");
+    text +=
+        c10::str(" with ", shared_bytes_of(plan, problem.element_bytes), " bytes of shared memory a block (allowed: ",
+                 at::cuda::getCurrentDeviceProperties()->sharedMemPerBlockOptin, ")");
   }
   return text;
 }
@@ -32,11 +34,8 @@ std::string describe(const Plan& plan, const Problem& problem, const cudaDeviceP
 void check_launch(cudaError_t status, std::string_view op, const Plan& plan, const Problem& problem) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // raised here, so not by whoever looks for an error next
-  const cudaDeviceProp& device = *at::cuda::getCurrentDeviceProperties();
-  TORCH_CHECK(status != cudaErrorNoKernelImageForDevice, op, ": expected a GPU of the architectures built (",
-              TORCH_SWIZZLE_CUDA_ARCHITECTURES, "), got ", device.name, " of compute capability ", device.major, ".",
-              device.minor);
-  TORCH_CHECK(false, op, ": launching ", describe(plan, problem, device), " failed: ", cudaGetErrorString(status));
+  check_architecture(status, op);
+  TORCH_CHECK(false, op, ": launching ", describe(plan, problem), " failed: ", cudaGetErrorString(status));
 }
 
 at::Tensor empty_like_transposed(const at::Tensor& self, const TransposeRequest& request) {

@@ -7,19 +7,8 @@ namespace swizzle {
 namespace {
 
 template <class Offset>
-constexpr WarpRequest request_of(int width_bytes, Offset offset) {
-  WarpRequest request;
-  request.width_bytes = width_bytes;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    request.active[lane] = true;
-    request.offset[lane] = offset(lane);
-  }
-  return request;
-}
-
-template <class Offset>
 constexpr bool takes(int width_bytes, Offset offset, int actual, int ideal) {
-  const Wavefronts wavefronts = count_wavefronts(request_of(width_bytes, offset));
+  const Wavefronts wavefronts = count_wavefronts(make_request(width_bytes, offset));
   return wavefronts.actual == actual && wavefronts.ideal == ideal && wavefronts.excess() == actual - ideal;
 }
 
@@ -56,11 +45,11 @@ TEST(BankModel, PairedLanesMergeTwoGroups) {
 }
 
 TEST(BankModel, PairedLanesAreServedInGroupsTwiceAsLarge) {
-  EXPECT_EQ(lanes_served_together(request_of(4, [](int) { return 0; })), 32);
-  EXPECT_EQ(lanes_served_together(request_of(8, [](int lane) { return 8 * lane; })), 16);
-  EXPECT_EQ(lanes_served_together(request_of(8, [](int lane) { return 8 * (lane / 2); })), 32);
-  EXPECT_EQ(lanes_served_together(request_of(16, [](int lane) { return 16 * lane; })), 8);
-  EXPECT_EQ(lanes_served_together(request_of(16, [](int lane) { return 16 * (lane / 2); })), 16);
+  EXPECT_EQ(lanes_served_together(make_request(4, [](int) { return 0; })), 32);
+  EXPECT_EQ(lanes_served_together(make_request(8, [](int lane) { return 8 * lane; })), 16);
+  EXPECT_EQ(lanes_served_together(make_request(8, [](int lane) { return 8 * (lane / 2); })), 32);
+  EXPECT_EQ(lanes_served_together(make_request(16, [](int lane) { return 16 * lane; })), 8);
+  EXPECT_EQ(lanes_served_together(make_request(16, [](int lane) { return 16 * (lane / 2); })), 16);
 }
 
 TEST(BankModel, TheStrideOfWordsDecidesTheWays) {
@@ -72,7 +61,7 @@ TEST(BankModel, TheStrideOfWordsDecidesTheWays) {
 }
 
 TEST(BankModel, InactiveLanesAndGroupsCostNothing) {
-  WarpRequest request = request_of(16, [](int lane) { return 128 * lane; });
+  WarpRequest request = make_request(16, [](int lane) { return 128 * lane; });
   for (int lane = 8; lane < kLanes; ++lane) request.active[lane] = false;
   EXPECT_EQ(count_wavefronts(request).actual, 8);
   EXPECT_EQ(count_wavefronts(request).ideal, 1);
@@ -88,12 +77,91 @@ TEST(BankModel, ABaseOffsetChangesNothing) {
   }
 }
 
-// Which threads make up a warp decides the count: a block of 16 x 32 threads over rows of 16 floats, pitch 17.
+// Which threads make up a warp decides the count: 512 threads over a tile of floats with a pad of one.
+constexpr int store_16_wide(int x, int y, int) { return 4 * (17 * y + x); }
+constexpr int load_16_wide(int x, int y, int) { return 4 * (17 * ((16 * y + x) % 32) + (16 * y + x) / 32); }
+constexpr int store_32_wide(int x, int y, int) { return 4 * (33 * y + x); }
+constexpr int load_16_high(int x, int y, int) { return 4 * (33 * ((32 * y + x) % 16) + (32 * y + x) / 16); }
+
 TEST(BankModel, WarpsFollowTheLinearThreadIndex) {
-  EXPECT_TRUE(takes(4, [](int lane) { return 4 * (lane / 16 * 17 + lane % 16); }, 2, 1));  // row store, 16 wide
-  EXPECT_TRUE(takes(4, [](int lane) { return 4 * (lane * 17); }, 1, 1));                   // column load of 32 rows
-  EXPECT_TRUE(takes(4, [](int lane) { return 4 * (lane * 33); }, 1, 1));                   // 32 x 32, pitch 33
-  EXPECT_TRUE(takes(4, [](int lane) { return 4 * (lane % 16 * 33 + lane / 16); }, 2, 1));  // 32 wide, 16 high
+  static_assert(count_block_wavefronts(4, {16, 32}, store_16_wide).actual == 2 * 16, "two rows a warp");
+  static_assert(count_block_wavefronts(4, {16, 32}, load_16_wide).actual == 16);
+  static_assert(count_block_wavefronts(4, {32, 16}, store_32_wide).actual == 16);
+  static_assert(count_block_wavefronts(4, {32, 16}, load_16_high).actual == 2 * 16, "two columns a warp");
+  for (const BlockShape& block : {BlockShape{512}, BlockShape{16, 32}, BlockShape{8, 8, 8}, BlockShape{1, 1, 512}}) {
+    for (int warp = 0; warp < block.warps(); ++warp) {
+      const WarpRequest request = make_block_request(
+          4, block, warp, [&](int x, int y, int z) { return 4 * (x + block.x * (y + block.y * z)); });
+      for (int lane = 0; lane < kLanes; ++lane) ASSERT_EQ(request.offset[lane], 4 * (kLanes * warp + lane));
+    }
+  }
+}
+
+TEST(BankModel, AnIncompleteWarpHasInactiveLanes) {
+  constexpr BlockShape kBlock{5, 8};
+  static_assert(kBlock.threads() == 40 && kBlock.warps() == 2);
+  const WarpRequest last = make_block_request(16, kBlock, 1, [](int x, int y, int) { return 128 * (5 * y + x); });
+  for (int lane = 0; lane < kLanes; ++lane) EXPECT_EQ(last.active[lane], lane < 8);
+  EXPECT_EQ(count_wavefronts(last).actual, 8);
+  EXPECT_EQ(count_wavefronts(last).ideal, 1);
+}
+
+TEST(BankModel, ANegativeOffsetLeavesALaneOut) {
+  const WarpRequest request = make_request(4, [](int lane) { return lane % 2 == 0 ? 128 * lane : -1; });
+  EXPECT_EQ(count_wavefronts(request).actual, 16);
+  EXPECT_FALSE(request.active[1]);
+}
+
+// The gate for builds, with a function, a lambda, a block, and accesses that conflict.
+constexpr int padded_column(int lane) { return 132 * lane; }
+constexpr int naive_column(int lane) { return 128 * lane; }
+constexpr auto chunk_row = [](int lane) { return 16 * lane; };
+
+TEST(BankModel, AnyConstexprIndexCanBeHeldToTheModelAtCompileTime) {
+  static_assert(is_conflict_free_v<WarpAccess<padded_column, 4>>);
+  static_assert(!is_conflict_free_v<WarpAccess<naive_column, 4>>);
+  static_assert(is_conflict_free_v<WarpAccess<+chunk_row, 16>>);
+  static_assert(is_conflict_free_v<BlockAccess<load_16_wide, 4, 16, 32>>);
+  static_assert(!is_conflict_free_v<BlockAccess<store_16_wide, 4, 16, 32>>);
+  static_assert(BlockAccess<store_16_wide, 4, 16, 32>::wavefronts().excess() == 16);
+}
+
+TEST(BankModel, TheLoadsOfTheBanksAddUpToTheWavefronts) {
+  const BankLoads loads = count_bank_loads(make_request(4, [](int lane) { return 8 * lane; }), 0, kLanes);
+  for (int bank = 0; bank < kBanks; ++bank) EXPECT_EQ(loads.words[bank], bank % 2 == 0 ? 2 : 0);
+  EXPECT_EQ(loads.busiest, 2);
+  EXPECT_EQ(count_bank_loads(make_request(4, [](int) { return -1; }), 0, kLanes).busiest, 0);
+}
+
+// While chunks of 16 bytes stay whole, a column of words has 8 banks; what no layout can do better, one can reach.
+TEST(BankModel, AWholeChunkBoundsWhatAnyLayoutCanReach) {
+  const WarpRequest column = make_request(4, naive_column);
+  EXPECT_EQ(least_wavefronts(column, 4), 1);
+  EXPECT_EQ(least_wavefronts(column, 8), 2);
+  EXPECT_EQ(least_wavefronts(column, 16), 4);
+  EXPECT_EQ(least_wavefronts(column, 128), 32);
+  EXPECT_EQ(least_wavefronts(column, 1024), 32);
+  EXPECT_EQ(least_wavefronts(make_request(4, [](int lane) { return 4 * lane; }), 16), 1) << "a row of whole chunks";
+  EXPECT_EQ(least_wavefronts(make_request(1, [](int lane) { return 32 * lane; }), 1), 1);
+  EXPECT_EQ(least_wavefronts(make_request(1, [](int lane) { return 32 * lane; }), 16), 4);
+  EXPECT_EQ(least_wavefronts(make_request(8, [](int lane) { return 256 * lane; }), 16), 4) << "8 banks of 16 a half";
+  EXPECT_EQ(least_wavefronts(make_request(16, naive_column), 16), 4);
+  EXPECT_EQ(least_wavefronts(make_request(4, [](int) { return -1; }), 16), 0);
+}
+
+TEST(BankModel, NoLayoutTakesFewerWavefrontsThanTheBound) {
+  std::uint32_t state = 1;
+  const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 16; };
+  for (const int width : {1, 2, 4, 8, 16}) {
+    for (int round = 0; round < 200; ++round) {
+      const WarpRequest request =
+          make_request(width, [&](int) { return next() % 8 == 0 ? -1 : static_cast<int>(next() % 512) * width; });
+      for (const int chunk : {width, 16, 64}) {
+        EXPECT_LE(least_wavefronts(request, chunk), count_wavefronts(request).actual);
+        EXPECT_GE(least_wavefronts(request, chunk), count_wavefronts(request).ideal);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -136,6 +136,31 @@ TEST(LayoutMutation, EveryXorBitCounts) {
   EXPECT_EQ(worst_load<WithXorBits<0>>(), 32);
 }
 
+// The same for every shipped tile and element size, at compile time.
+template <class Policy>
+constexpr bool breaks_with_one_bit_fewer() {
+  using Xor = typename LayoutsFor<Policy>::Xor;
+  using Bits = typename Xor::Exchange;
+  using Fewer = Swizzled<Policy::kRowBytes, Swizzle<Bits::kBits - 1, Bits::kBase, Bits::kShift>>;
+  using None = Swizzled<Policy::kRowBytes, Swizzle<0, Bits::kBase, Bits::kShift>>;
+  return is_conflict_free_v<TileProgram<Policy, Xor>> && !is_conflict_free_v<TileProgram<Policy, Fewer>> &&
+         !is_conflict_free_v<TileProgram<Policy, None>>;
+}
+template <int kElementBytes>
+constexpr bool every_tile_breaks_with_one_bit_fewer() {
+  return breaks_with_one_bit_fewer<Scalar32Policy<kElementBytes>>() &&
+         breaks_with_one_bit_fewer<VectorPolicy<kElementBytes>>() &&
+         breaks_with_one_bit_fewer<Vector128Policy<kElementBytes>>();
+}
+
+TEST(LayoutMutation, EveryXorBitCountsInEveryShippedTile) {
+  static_assert(every_tile_breaks_with_one_bit_fewer<1>());
+  static_assert(every_tile_breaks_with_one_bit_fewer<2>());
+  static_assert(every_tile_breaks_with_one_bit_fewer<4>());
+  static_assert(every_tile_breaks_with_one_bit_fewer<8>());
+  static_assert(every_tile_breaks_with_one_bit_fewer<16>());
+}
+
 struct PadDeclaredButUnused : Padded<128, 4, 1> {
   static constexpr int offset(int row, int byte) { return RowMajor<128>::offset(row, byte); }
 };

@@ -110,11 +110,10 @@ TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 641, 643, 643))).tile, Tile::kVector);
 }
 
-TEST(Plan, LeavesNarrowOddSidesAndTinyMatricesToTheDirectKernel) {
-  EXPECT_EQ(plan_of(canonical(matrix_view(1, 8388609, 3, 3))).route, Route::kGather);
-  EXPECT_EQ(plan_of(canonical(matrix_view(1, 3, 8388609, 8388609))).route, Route::kGather);
+TEST(Plan, LeavesTinyMatricesAndUnpackedShortSidesToTheDirectKernel) {
   EXPECT_EQ(plan_of(canonical(matrix_view(8, 2, 2, 2, 99999))).route, Route::kGather);
-  EXPECT_EQ(plan_of(canonical(matrix_view(4, 8, 8, 8, 40000))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(4, 4, 4, 4, 40000))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 8388609, 3, 5))).route, Route::kGather);
 }
 
 TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
@@ -123,28 +122,37 @@ TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
   };
   EXPECT_EQ(tile_of(1, 1048576, 32), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 524288, 64), Tile::kVector);
-  EXPECT_EQ(tile_of(1, 684736, 49), Tile::kFlat);
-  EXPECT_EQ(tile_of(4, 16, 524288), Tile::kFlat);
-  EXPECT_EQ(tile_of(4, 24, 349504), Tile::kVector);
+  EXPECT_EQ(tile_of(4, 8, 1048576), Tile::kFlat);
+  EXPECT_EQ(tile_of(4, 16, 524288), Tile::kVector);
   EXPECT_EQ(tile_of(4, 16, 16, 65536), Tile::kFlat);
+  EXPECT_EQ(tile_of(8, 16, 16, 65536), Tile::kVector128);
   EXPECT_EQ(tile_of(4, 100, 100, 5000), Tile::kWindow);
 }
 
-TEST(Plan, LeavesSmallAndMostlyEmptyWindowsToSingleElements) {
-  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches) {
+TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
     return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
   };
-  EXPECT_EQ(tile_of(4, 8191, 8193, 1), Tile::kWindow);
-  EXPECT_EQ(tile_of(4, 257, 255, 1), Tile::kScalar32);
-  EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kScalar32);
-  EXPECT_EQ(tile_of(4, 267489, 49, 1), Tile::kWindow);
-  EXPECT_EQ(tile_of(1, 49, 1069969, 1), Tile::kScalar32);
-  EXPECT_EQ(tile_of(1, 1069969, 49, 1), Tile::kWindow);
+  EXPECT_EQ(tile_of(1, 8388609, 3), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 3, 8388609), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 8388609, 24), Tile::kFlat);
+  EXPECT_EQ(tile_of(4, 267489, 49), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 49, 1069969), Tile::kFlat);
+  EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 120, 2080), Tile::kScalar32) << "too small to fill the GPU with runs";
+}
+
+TEST(Plan, LeavesSmallWindowsToSingleElements) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols) {
+    return plan_of(canonical(matrix_view(bytes, rows, cols, cols))).tile;
+  };
+  EXPECT_EQ(tile_of(4, 8191, 8193), Tile::kWindow);
+  EXPECT_EQ(tile_of(4, 257, 255), Tile::kScalar32);
 }
 
 TEST(Plan, DeinterleavesTwoToFourColumns) {
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 3, 16))).tile, Tile::kDeinterleave);
-  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073601, 3, 3))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073601, 3, 3))).tile, Tile::kFlat);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 4))).route, Route::kGather);
 }
 

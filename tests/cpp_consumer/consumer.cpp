@@ -69,6 +69,22 @@ void check_errors(torch::Device device) {
   check_refused([&] { torch_swizzle::transpose(x.to_sparse()); }, "a sparse tensor");
 }
 
+// torch's own transposed copy gives the same bits while it goes through the kernels.
+void check_acceleration(torch::Device device) {
+  const torch::Tensor x = torch::randn({300, 70}, device);
+  const torch::Tensor expected = x.t().contiguous();
+  try {
+    torch_swizzle::accelerate();
+  } catch (const c10::Error& error) {
+    check(std::string(error.what()).find("that it was tried on") != std::string::npos, "only an untried torch refuses");
+    return;
+  }
+  check(torch_swizzle::is_accelerated(), "accelerate() takes effect");
+  check(same_bits(x.t().contiguous(), expected), "an accelerated copy has the same bits");
+  torch_swizzle::accelerate(false);
+  check(!torch_swizzle::is_accelerated(), "accelerate(false) takes it back");
+}
+
 }  // namespace
 
 int main() {
@@ -78,6 +94,7 @@ int main() {
     check_values(device);
     check_gradients(device);
     check_errors(device);
+    check_acceleration(device);
     std::cout << "consumer: all checks hold on " << device << "\n";
   }
 }

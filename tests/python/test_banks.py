@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import json
 import os
 import re
@@ -159,6 +160,15 @@ def test_meetings_add_up_to_the_wavefronts(width: int) -> None:
         assert sum(ways.values()) == request.wavefronts
 
 
+def test_loads_and_stores_take_the_same_and_are_told_apart() -> None:
+    for kind in ("load", "store", "access"):
+        report = banks.wavefronts(128 * LANES, 4, kind=kind)  # type: ignore[arg-type]
+        assert report.worst.kind == kind
+        assert (report.wavefronts, report.excess) == (32, 31)
+        parts = [len(part.requests) for part in (report.loads, report.stores)]
+        assert parts == [int(kind == "load"), int(kind == "store")]
+
+
 def test_inactive_lanes_ask_for_nothing() -> None:
     half = banks.wavefronts(16 * LANES, 16, active=LANES < 8)
     assert (half.wavefronts, half.ideal) == (1, 1)
@@ -200,6 +210,15 @@ def test_a_tile_report_is_the_kernels_own_count(layout: Any, tile: Any, size: in
     expected = torch.ops.swizzle._tile_wavefronts(layout, tile, size).tolist()
     assert [[r.kind == "load", r.width, r.wavefronts, r.ideal] for r in report.requests] == expected
     assert (report.excess > 0) == (layout == "naive")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("layout", ["padded", "swizzled"])
+def test_the_kernels_that_claim_no_conflicts_pass_the_guard(
+    layout: Any, tile: Any, size: int
+) -> None:
+    assert_no_bank_conflicts(banks.tile_report(layout, tile, size))
 
 
 def test_the_guard_passes_and_fails() -> None:
@@ -294,9 +313,12 @@ def test_the_picture_is_the_golden_one() -> None:
     assert banks.draw_request(report.worst) == PICTURE
 
 
-def test_the_examples_in_the_documentation_are_right() -> None:
-    result = doctest.testmod(banks, extraglobs={"banks": banks}, optionflags=doctest.ELLIPSIS)
-    assert result.attempted > 10
+@pytest.mark.parametrize("module", ["", "._advice", "._layout", "._picture", "._report", "._tile"])
+def test_the_examples_in_the_documentation_are_right(module: str) -> None:
+    documented = importlib.import_module(f"torch_swizzle.banks{module}")
+    names = {"banks": banks, "torch": torch}
+    result = doctest.testmod(documented, extraglobs=names, optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
     assert result.failed == 0
 
 
@@ -412,7 +434,7 @@ def test_info_reports_a_gpu_on_which_kernels_fail(
 ) -> None:
     gpu = {"name": "Old GPU", "capability": "7.0", "error": "expected a GPU of the architectures"}
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr("torch_swizzle.__main__._describe_gpu", lambda index: gpu)
+    monkeypatch.setattr("torch_swizzle._commands.info._describe_gpu", lambda index: gpu)
     assert main(["info"]) == 1
     out = capsys.readouterr().out
     assert "\nGPU            Old GPU (7.0): expected a GPU of the architectures\n" in out

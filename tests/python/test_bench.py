@@ -16,6 +16,7 @@ from bench import __main__ as bench_main
 from bench import (
     arms,
     compare,
+    contract,
     grid,
     profile,
     records,
@@ -24,7 +25,10 @@ from bench import (
     stamp,
     timing,
 )
+from torch_swizzle import banks, counters
+from torch_swizzle.counters import CountersError, Instruction, Launch
 
+TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat")
 ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
 QUICK = ["--cpu", "--quick", "--budget", "0.001", "--group", "article", "grid"]
 
@@ -315,9 +319,9 @@ def test_report_needs_its_markers(
 
 
 def test_report_shows_counters_beside_the_model(results: Path) -> None:
-    counters = parsed_page()
+    counted = {"load_conflicts": 65_011_712.0, "store_conflicts": 7.0}
     model = {f"model_{what}_conflicts": 5 for what in ("load", "store")}
-    row = {"tile": "scalar32", "method": "naive", **counters, **model}
+    row = {"tile": "scalar32", "method": "naive", **counted, **model}
     recorded = {"stamp": {"gpu": "G", "date": "2030-01-01T"}, "rows": [row]}
     text = report.summary_text(
         records.load_folder(results), recorded, plots="plots", details="RESULTS.md"
@@ -348,74 +352,36 @@ def test_compare_needs_results(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "cannot read" in capsys.readouterr().out
 
 
-def counters_page() -> str:
-    names = ["ID", "Kernel Name", *profile.METRICS.values()]
-    units = [""] * len(names)
-    values = ["0", "tile_kernel", "65,011,712", *["7"] * (len(profile.METRICS) - 1)]
-    lines = [",".join(f'"{cell}"' for cell in line) for line in (names, units, values)]
-    return "==PROF== noise\n" + "\n".join(lines) + "\n"
+def article_launch(method: str, load_conflicts: float) -> Launch:
+    """A launch of the article's case with every counter, of which one matters."""
+    metrics = dict.fromkeys(counters.METRICS.values(), 7.0)
+    return Launch(method, {**metrics, counters.METRICS["load_conflicts"]: load_conflicts}, ())
 
 
-def parsed_page() -> dict[str, float]:
-    return profile.parse_page(counters_page())
+def test_profile_without_a_counter_gives_one_sentence() -> None:
+    launch = article_launch("naive", 0)
+    del launch.metrics[counters.METRICS["time_ns"]]  # type: ignore[attr-defined]
+    with pytest.raises(CountersError, match=r"^ncu's report lacks the metric gpu__time_dur.*\.$"):
+        profile.make_row(profile.article_case("naive", "scalar32"), launch)
 
 
-def test_profile_reads_the_counters_page() -> None:
-    counters = parsed_page()
-    assert counters["load_conflicts"] == 65_011_712
-    assert counters["time_ns"] == 7
-    assert "source_wavefronts" not in counters
-
-
-@pytest.mark.parametrize("text", ["", '"ID","Kernel Name"\n"",""\n', '"ID","x"\n"",""\n"0","1"\n'])
-def test_profile_without_counters_gives_one_sentence(text: str) -> None:
-    with pytest.raises(profile.ProfileError, match=r"^ncu's report .*\.$"):
-        profile.parse_page(text)
-
-
-def test_profile_without_ncu_gives_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_profile_without_a_gpu_gives_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(profile.shutil, "which", lambda name: None)
-    assert profile.main([]) == 1
-    assert capsys.readouterr().out.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("script", "sentence"),
-    [
-        ("exit 0", "matched"),
-        ("echo '==ERROR== ERR_NVGPUCTRPERM' >&2; exit 1", "ERR_NVGPUCTRPERM"),
-        ("echo broken >&2; exit 3", "ended with status 3: broken"),
-    ],
-)
-def test_profile_says_why_ncu_gave_nothing(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    script: str,
-    sentence: str,
-) -> None:
-    ncu = tmp_path / "ncu"
-    ncu.write_text(f"#!/bin/sh\n{script}\n")
-    ncu.chmod(0o755)
-    monkeypatch.setattr(profile.shutil, "which", lambda name: str(ncu))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert profile.main(["--out", str(tmp_path / "profile.json")]) == 1
-    assert sentence in capsys.readouterr().out.splitlines()[-1]
+    assert capsys.readouterr().out.count("\n") == 1
     assert not (tmp_path / "profile.json").exists()
 
 
 def test_profile_records_counters_beside_the_prediction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "page.csv").write_text(counters_page())
-    ncu = tmp_path / "ncu"
-    ncu.write_text(
-        f'#!/bin/sh\nif [ "$1" = --import ]; then cat {tmp_path}/page.csv; exit 0; fi\n'
-        'while [ "$1" != --export ]; do shift; done\ntouch "$2"\n'
+    monkeypatch.setattr(
+        counters,
+        "measure",
+        lambda cases: [article_launch(case.method, 65_011_712) for case in cases],
     )
-    ncu.chmod(0o755)
-    monkeypatch.setattr(profile.shutil, "which", lambda name: str(ncu))
     monkeypatch.setattr(stamp, "make_stamp", lambda method, on_gpu: {"gpu": "G"})
     out = tmp_path / "profile.json"
     assert profile.main(["--tile", "scalar32", "--out", str(out)]) == 0
@@ -425,9 +391,84 @@ def test_profile_records_counters_beside_the_prediction(
     assert "65,011,712 | 65,011,712" in capsys.readouterr().out
 
 
+def test_contract_has_a_case_for_every_kernel_that_is_shipped() -> None:
+    cases = contract.shipped_cases()
+    assert len({case.label for case in cases}) == len(cases)
+    tiles = {(case.tile, case.dtype, case.method) for case in cases if case.op == "transpose"}
+    for tile in contract.TILES_WITH_LAYOUT:
+        for dtype in contract.DTYPES.values():
+            assert all((tile, dtype, method) in tiles for method in contract.METHODS)
+    assert {tile for tile, _, _ in tiles} == {*TILES, "direct"}
+    for case in cases:
+        predicted = counters.predict(case)
+        assert bool(predicted) == (case.tile not in ("deinterleave", "direct")), case.label
+
+
+def contract_launches() -> list[Launch]:
+    """Launches that take what the model predicts of each case and pattern."""
+    launches = []
+    for case in contract.shipped_cases():
+        steps = enumerate(counters.predict(case))
+        launches.append(
+            Launch("k", {}, tuple(Instruction(16 * i, "", **vars(step)) for i, step in steps))
+        )
+    for access, width in contract.CALIBRATIONS:
+        instructions = []
+        for times, offsets in enumerate(contract.patterns(width).values(), start=1):
+            live = [offset is not None for offset in offsets]
+            request = banks.wavefronts([offset or 0 for offset in offsets], width, live).worst
+            taken = (times, times * request.wavefronts, times * request.ideal)
+            instructions.append(Instruction(16 * times, "", access, width, *taken))
+        launches.append(Launch("calibration_kernel", {}, tuple(reversed(instructions))))
+    return launches
+
+
+def test_contract_holds_for_launches_that_take_what_is_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        stamp, "make_stamp", lambda method, on_gpu: {"gpu": "G", "driver": "1", "date": "2026"}
+    )
+    out = tmp_path / "contract.json"
+    launches = contract_launches()
+    cases = contract.shipped_cases()
+    assert contract.record_and_print(cases, launches, out) == 0
+    assert contract.main(["--out", str(out), "--markdown"]) == 0
+    printed = capsys.readouterr().out
+    assert "| bank_probe, 32-way, 8192 floats | load | 4 | 256 / 256 | 8,192 / 8,192 |" in printed
+    record = json.loads(out.read_text())
+    patterns = len(contract.patterns(4))
+    assert len(record["calibration"]) == patterns * len(contract.CALIBRATIONS)
+
+    first = launches[0].instructions[0]
+    more = dataclasses.replace(first, wavefronts=first.wavefronts + 1)
+    changed = dataclasses.replace(launches[0], instructions=(more, *launches[0].instructions[1:]))
+    assert contract.record_and_print(cases, [changed, *launches[1:]], out) == 1
+    no_pattern = dataclasses.replace(launches[-1], instructions=launches[-1].instructions[1:])
+    assert contract.record_and_print(cases, [*launches[:-1], no_pattern], out) == 1
+
+
+def test_contract_without_a_gpu_gives_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert contract.main(["--out", str(tmp_path / "contract.json")]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "contract.json").exists()
+
+
+def test_calibration_patterns_fit_the_memory_and_the_widths() -> None:
+    for width in contract.WIDTHS:
+        for name, offsets in contract.patterns(width).items():
+            assert len(offsets) == 32, name
+            for offset in offsets:
+                assert offset is None or offset % width == 0, name
+                assert offset is None or offset + width <= contract.SHARED_BYTES, name
+
+
 def test_prediction_of_the_article_case() -> None:
     conflicts = {
-        method: profile.prediction(method, "scalar32")["model_load_conflicts"]
+        method: profile.prediction(profile.article_case(method, "scalar32"))["model_load_conflicts"]
         for method in profile.METHODS
     }
     assert conflicts == {"naive": 65_011_712, "padded": 0, "swizzled": 0}

@@ -49,6 +49,19 @@ SCHEMAS = {
     "_bank_words.default": (
         "swizzle::_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor"
     ),
+    "_bank_loads.default": (
+        "swizzle::_bank_loads(Tensor addresses, int width, Tensor? active=None) -> Tensor"
+    ),
+    "_least_wavefronts.default": (
+        "swizzle::_least_wavefronts(Tensor addresses, int width, int chunk_bytes, "
+        "Tensor? active=None) -> Tensor"
+    ),
+    "_layout_numbers.default": (
+        "swizzle::_layout_numbers(str layout, int rows, int cols, int element_bytes) -> int[]"
+    ),
+    "_layout_offsets.default": (
+        "swizzle::_layout_offsets(str layout, int rows, int cols, int element_bytes) -> Tensor"
+    ),
 }
 
 

@@ -1,46 +1,23 @@
-"""Bank conflicts of shared-memory accesses, predicted on the CPU by the kernels' own bank model.
-
-Shared memory has 32 banks of 4-byte words. A request is one access by the 32 lanes of a warp, which
-are served in groups: one of 32 lanes for up to 4 bytes a lane, two for 8 bytes, four for 16. A
-group takes as many wavefronts as the most distinct words that it wants from one bank. What exceeds
-the least possible is the excess, which Nsight Compute calls bank conflicts. No GPU is needed:
-
-    >>> import torch
-    >>> from torch_swizzle import banks
-    >>> column = banks.wavefronts(128 * torch.arange(32), width=4)
-    >>> column.wavefronts, column.ideal, column.excess
-    (32, 1, 31)
-    >>> banks.tile_report("swizzled", tile="scalar32", element_bytes=4).excess
-    0
-"""
+"""The report: requests, phases, who meets whom; of any addresses and of the kernels' own tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-__all__ = [
-    "BankReport",
-    "Layout",
-    "Meeting",
-    "Request",
-    "Tile",
-    "assert_no_bank_conflicts",
-    "draw_request",
-    "tile_report",
-    "wavefronts",
-]
+from ._shown import Shown
 
 Kind = Literal["access", "load", "store"]
 Layout = Literal["naive", "padded", "swizzled"]
 Tile = Literal["scalar32", "vector", "vector128"]
 
-_LANES = 32
-_TURNS = "123456789abcdefghijklmnopqrstuvw"
+LANES = 32
+_MOST_MEETINGS = 8  # lines of text; the fields have all of them
 
 
 @dataclass(frozen=True)
@@ -63,6 +40,26 @@ class Meeting:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """Lanes that are served together: 32 for accesses of up to 4 bytes, 16 for 8, 8 for 16.
+
+    Twice as many where neighbouring lanes ask for the same addresses.
+    """
+
+    group: int
+    """Number of the phase, from 0."""
+    lanes: tuple[int, ...]
+    """Its active lanes, ascending; there is at least one."""
+    words_per_bank: tuple[int, ...]
+    """Distinct words that they want from each of the 32 banks."""
+
+    @property
+    def wavefronts(self) -> int:
+        """Wavefronts that the phase takes: the words of its busiest bank."""
+        return max(self.words_per_bank)
+
+
+@dataclass(frozen=True)
 class Request:
     """One access to shared memory by one warp."""
 
@@ -78,8 +75,46 @@ class Request:
     """Wavefronts that the request takes."""
     ideal: int
     """The least that its width and its active lanes allow."""
-    meetings: tuple[Meeting, ...]
-    """Who meets whom, by group and bank; empty if no bank is asked for more than one word."""
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """Lanes that are served together, and what they want from each bank."""
+        (loads,) = torch.ops.swizzle._bank_loads(*self._operands).tolist()
+        lanes: dict[int, list[int]] = {}
+        for lane, entries in enumerate(self.words):
+            if entries:
+                lanes.setdefault(entries[0][0], []).append(lane)
+        return tuple(
+            Phase(group, tuple(members), tuple(loads[group]))
+            for group, members in sorted(lanes.items())
+        )
+
+    @cached_property
+    def meetings(self) -> tuple[Meeting, ...]:
+        """Who meets whom, by group and bank; empty if no bank is asked for more than one word."""
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for lane, entries in enumerate(self.words):
+            for group, word, bank in entries:
+                found.setdefault((group, bank), []).append((lane, word))
+        meetings = (
+            Meeting(group, bank, tuple(lane for lane, _ in pairs), tuple(word for _, word in pairs))
+            for (group, bank), pairs in sorted(found.items())
+        )
+        return tuple(meeting for meeting in meetings if meeting.ways > 1)
+
+    @cached_property
+    def words(self) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+        """What each lane wants: (group, word, bank) for each word of its access; () if inactive."""
+        (lanes,) = torch.ops.swizzle._bank_words(*self._operands).tolist()
+        return tuple(
+            tuple((group, word, bank) for group, word, bank in entries if bank >= 0)
+            for entries in lanes
+        )
+
+    @property
+    def _operands(self) -> tuple[Tensor, int, Tensor]:
+        addresses = torch.tensor([[-1 if a is None else a for a in self.addresses]])
+        return addresses, self.width, addresses >= 0
 
     @property
     def excess(self) -> int:
@@ -96,6 +131,15 @@ class Request:
             "ideal": self.ideal,
             "excess": self.excess,
             "addresses": list(self.addresses),
+            "phases": [
+                {
+                    "group": phase.group,
+                    "lanes": list(phase.lanes),
+                    "wavefronts": phase.wavefronts,
+                    "words_per_bank": list(phase.words_per_bank),
+                }
+                for phase in self.phases
+            ],
             "meetings": [
                 {
                     "group": meeting.group,
@@ -109,7 +153,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class BankReport:
+class BankReport(Shown):
     """The requests of a tile or of a set of addresses, in the order in which they are made."""
 
     requests: tuple[Request, ...]
@@ -140,6 +184,12 @@ class BankReport:
         return BankReport(tuple(r for r in self.requests if r.kind == "store"))
 
     @property
+    def per_request(self) -> tuple[int, int]:
+        """Fewest and most wavefronts of a request; (0, 0) without one."""
+        counts = [request.wavefronts for request in self.requests]
+        return min(counts, default=0), max(counts, default=0)
+
+    @property
     def worst(self) -> Request:
         """The first of the requests with the most excess.
 
@@ -155,13 +205,13 @@ class BankReport:
             "wavefronts": self.wavefronts,
             "ideal": self.ideal,
             "excess": self.excess,
+            "per_request": list(self.per_request),
             "worst": self.worst.to_dict() if self.requests else None,
         }
 
     def __str__(self) -> str:
         """Return a table with a row for each kind of request, and who meets whom in the worst."""
-        kinds = sorted({request.kind for request in self.requests}, reverse=True)
-        parts = [BankReport(tuple(r for r in self.requests if r.kind == kind)) for kind in kinds]
+        kinds, parts = self._by_kind()
         lines = ["        requests  wavefronts  ideal  excess  worst of a request"]
         for kind, part in zip(kinds, parts, strict=True):
             lines.append(
@@ -171,9 +221,28 @@ class BankReport:
         lines += [line for part in parts if part.excess for line in _describe(part.worst)]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """Return the table and a picture of the worst request of each kind, for notebooks."""
+        from ._picture import draw_requests  # which draws what this module reports
+
+        _, parts = self._by_kind()
+        pictures = draw_requests([part.worst for part in parts]).to_svg() if parts else ""
+        return super()._repr_html_() + pictures
+
+    def _by_kind(self) -> tuple[list[Kind], list[BankReport]]:
+        """Return the kinds of request that there are, stores first, and a report of each."""
+        kinds = sorted({request.kind for request in self.requests}, reverse=True)
+        return kinds, [
+            BankReport(tuple(r for r in self.requests if r.kind == kind)) for kind in kinds
+        ]
+
 
 def wavefronts(
-    addresses: Tensor | Sequence[Any], width: int, active: Tensor | Sequence[Any] | None = None
+    addresses: Tensor | Sequence[Any],
+    width: int,
+    active: Tensor | Sequence[Any] | None = None,
+    *,
+    kind: Kind = "access",
 ) -> BankReport:
     """Count the wavefronts of accesses at any addresses.
 
@@ -184,6 +253,7 @@ def wavefronts(
             the last one lacks are inactive. Addresses are multiples of the width.
         width: Bytes that a lane accesses: 1, 2, 4, 8 or 16.
         active: Whether each thread takes part, in the shape of ``addresses``; default: all do.
+        kind: ``"load"`` or ``"store"``, to name the requests in the report; both take the same.
 
     Returns:
         A report with a request for each warp.
@@ -214,16 +284,16 @@ def wavefronts(
             f"wavefronts: expected active to have the shape of addresses, {tuple(numbers.shape)}, "
             f"got {tuple(live.shape)}."
         )
-    missing = -numbers.numel() % _LANES
+    missing = -numbers.numel() % LANES
     by_warp = torch.nn.functional.pad(numbers.reshape(-1).to(torch.int64), (0, missing))
     live_by_warp = torch.nn.functional.pad(live.reshape(-1), (0, missing))
-    warps = range(by_warp.numel() // _LANES)
+    warps = range(by_warp.numel() // LANES)
     return BankReport(
-        _requests(
-            [("access", warp) for warp in warps],
-            by_warp.view(-1, _LANES),
+        make_requests(
+            [(kind, warp) for warp in warps],
+            by_warp.view(-1, LANES),
             width,
-            live_by_warp.view(-1, _LANES),
+            live_by_warp.view(-1, LANES),
         )
     )
 
@@ -257,7 +327,7 @@ def tile_report(layout: Layout, tile: Tile = "scalar32", element_bytes: int = 4)
     ]
     (width,) = accesses[:, 1].unique().tolist()
     addresses = accesses[:, 3:]
-    return BankReport(_requests(names, addresses, width, addresses >= 0))
+    return BankReport(make_requests(names, addresses, width, addresses >= 0))
 
 
 def assert_no_bank_conflicts(report: BankReport, *, max_excess: int = 0) -> None:
@@ -283,55 +353,12 @@ def assert_no_bank_conflicts(report: BankReport, *, max_excess: int = 0) -> None
         )
 
 
-def draw_request(request: Request) -> str:
-    """Draw the lanes of a request against the banks, as text that fits 80 columns.
-
-    A sign stands where a lane wants a word from a bank: the turn (1 to 9, then a to w) in which
-    the bank serves that word. Lanes of a group that share a word share its turn.
-
-    Args:
-        request: One of a report's requests, for example the worst.
-
-    Returns:
-        Lines for the 32 lanes: group, lane, byte address, banks 0 to 31. No newline at the end.
-
-    Example:
-        >>> print(banks.draw_request(banks.wavefronts([0, 128, 4], width=4).worst))
-        access of warp 0, 4 bytes a lane: wavefronts 2, ideal 1, excess 1
-                        bank 0         1         2         3
-        group lane   address 01234567890123456789012345678901
-            0    0         0 1...............................
-            0    1       128 2...............................
-            0    2         4 .1..............................
-            -    3         - ................................
-        ...
-    """
-    lines = [
-        _headline(request),
-        "                bank 0         1         2         3",
-        "group lane   address 01234567890123456789012345678901",
-    ]
-    turns: dict[tuple[int, int], list[int]] = {}
-    for lane, entries in enumerate(_words_of(request)):
-        row = ["."] * 32
-        for group, word, bank in entries:
-            served = turns.setdefault((group, bank), [])
-            if word not in served:
-                served.append(word)
-            row[bank] = _TURNS[served.index(word)]
-        group_name = str(entries[0][0]) if entries else "-"
-        address = "-" if request.addresses[lane] is None else str(request.addresses[lane])
-        lines.append(f"{group_name:>5}{lane:>5}{address:>10} {''.join(row)}")
-    return "\n".join(lines)
-
-
-def _requests(
+def make_requests(
     names: Sequence[tuple[Kind, int]], addresses: Tensor, width: int, active: Tensor
 ) -> tuple[Request, ...]:
     """Ask the model for each row of (requests, 32) addresses; names are (kind, warp)."""
     counts = torch.ops.swizzle._bank_wavefronts(addresses, width, active).tolist()
-    words = torch.ops.swizzle._bank_words(addresses, width, active).tolist()
-    rows = zip(names, addresses.tolist(), active.tolist(), counts, words, strict=True)
+    rows = zip(names, addresses.tolist(), active.tolist(), counts, strict=True)
     return tuple(
         Request(
             kind=kind,
@@ -340,41 +367,13 @@ def _requests(
             addresses=tuple(a if live else None for a, live in zip(row, lives, strict=True)),
             wavefronts=actual,
             ideal=ideal,
-            meetings=_meetings(_wanted(entries)),
         )
-        for (kind, warp), row, lives, (actual, ideal), entries in rows
+        for (kind, warp), row, lives, (actual, ideal) in rows
     )
 
 
-def _words_of(request: Request) -> list[list[tuple[int, int, int]]]:
-    """What each lane wants: (group, word, bank) for each word of its access."""
-    addresses = torch.tensor([[-1 if a is None else a for a in request.addresses]])
-    words = torch.ops.swizzle._bank_words(addresses, request.width, addresses >= 0)
-    return _wanted(words[0].tolist())
-
-
-def _wanted(entries: list[list[list[int]]]) -> list[list[tuple[int, int, int]]]:
-    """Drop the marks of inactive lanes."""
-    return [
-        [(group, word, bank) for group, word, bank in lane_entries if bank >= 0]
-        for lane_entries in entries
-    ]
-
-
-def _meetings(wanted: list[list[tuple[int, int, int]]]) -> tuple[Meeting, ...]:
-    """Find the banks from which a group wants more than one word."""
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for lane, entries in enumerate(wanted):
-        for group, word, bank in entries:
-            found.setdefault((group, bank), []).append((lane, word))
-    meetings = (
-        Meeting(group, bank, tuple(lane for lane, _ in pairs), tuple(word for _, word in pairs))
-        for (group, bank), pairs in sorted(found.items())
-    )
-    return tuple(meeting for meeting in meetings if meeting.ways > 1)
-
-
-def _headline(request: Request) -> str:
+def headline(request: Request) -> str:
+    """Return what a request is and takes, in a line."""
     return (
         f"{request.kind} of warp {request.warp}, {request.width} bytes a lane: "
         f"wavefronts {request.wavefronts}, ideal {request.ideal}, excess {request.excess}"
@@ -386,11 +385,15 @@ def _describe(request: Request) -> list[str]:
     banks: dict[tuple[int, tuple[int, ...], int], list[int]] = {}
     for meeting in request.meetings:
         banks.setdefault((meeting.group, meeting.lanes, meeting.ways), []).append(meeting.bank)
-    return [_headline(request)] + [
+    lines = [
         f"  group {group}, bank{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}: "
         f"lanes {_ranges(lanes)} want {ways} words"
         for (group, lanes, ways), numbers in banks.items()
     ]
+    more = len(lines) - _MOST_MEETINGS
+    if more > 0:
+        lines[_MOST_MEETINGS:] = [f"  and {more} more like these"]
+    return [headline(request), *lines]
 
 
 def _ranges(numbers: Iterable[int]) -> str:

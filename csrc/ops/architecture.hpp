@@ -1,0 +1,18 @@
+// The refusal of a GPU that no code was built for.
+#pragma once
+
+#include <ATen/cuda/CUDAContext.h>
+
+#include <string_view>
+
+namespace swizzle {
+
+/// Raises RuntimeError with the architectures built and found if a launch failed for want of code for the current GPU.
+inline void check_architecture(cudaError_t status, std::string_view op) {
+  const cudaDeviceProp& device = *at::cuda::getCurrentDeviceProperties();
+  TORCH_CHECK(status != cudaErrorNoKernelImageForDevice, op, ": expected a GPU of the architectures built (",
+              TORCH_SWIZZLE_CUDA_ARCHITECTURES, "), got ", device.name, " of compute capability ", device.major, ".",
+              device.minor);
+}
+
+}  // namespace swizzle
