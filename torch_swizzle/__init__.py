@@ -15,8 +15,10 @@ C++ programs find the same library with `find_package(torch_swizzle)`, given `cm
 """
 
 from ._library import cmake_prefix_path, library_path, load_library
+from ._sharding import register_when_imported
 
 load_library()
+register_when_imported()
 
 from ._accelerate import accelerate, accelerate_as_asked  # noqa: E402
 from ._build_info import version as __version__  # noqa: E402

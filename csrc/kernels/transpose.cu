@@ -24,6 +24,7 @@ namespace {
 template <class Program, bool kKeepsInput>
 cudaError_t allow_shared_memory() {
   constexpr int kDefaultLimit = 48 * 1024;
+  static_assert(Program::kSharedBytes <= kGrantedSharedBytes, "some supported GPU would refuse this tile's launch");
   if constexpr (Program::kSharedBytes > kDefaultLimit) {
     constexpr int kDevices = 64;
     static std::atomic<bool> is_allowed[kDevices];

@@ -4,6 +4,7 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/util/StringUtil.h>
 
+#include "core/dispatch.hpp"
 #include "kernels/launch.hpp"
 #include "ops/architecture.hpp"
 #include "ops/request.hpp"
@@ -12,14 +13,20 @@ namespace swizzle {
 
 namespace {
 
-std::string describe(const Plan& plan, const Problem& problem) {
+std::string describe(const Plan& plan, const Problem& problem, const void* src, void* dst) {
   std::string text = plan.route == Route::kCopy ? "a memory copy" : c10::str("tile '", name_of(plan.tile), "'");
   if (has_layout(plan.tile)) text += c10::str(" in layout '", name_of(plan.layout), "'");
   if (plan.route == Route::kTile) {
     text += c10::str(" over ", plan.matrices.outer_count(), " x ", plan.matrices.rows, " x ", plan.matrices.cols);
   }
   if (plan.route == Route::kBox) text += c10::str(", ", plan.box.block_count(), " of them");
-  return text + c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
+  text += c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
+  if (plan.route == Route::kTile || plan.route == Route::kBox) {
+    text += c10::str(" with ", shared_bytes_of(plan, problem.element_bytes, src, dst),
+                     " bytes of shared memory a block (allowed: ",
+                     at::cuda::getCurrentDeviceProperties()->sharedMemPerBlockOptin, ")");
+  }
+  return text;
 }
 
 DeviceTraits current_device_traits() {
@@ -34,8 +41,9 @@ DeviceTraits current_device_traits() {
 void launch_plan(std::string_view op, const Plan& plan, const Problem& problem, const void* src, void* dst) {
   const cudaError_t status = launch_transpose(plan, problem, src, dst, at::cuda::getCurrentCUDAStream());
   if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // raised here, so not by whoever looks for an error next
   check_architecture(status, op);
-  TORCH_CHECK(false, op, ": launching ", describe(plan, problem), " failed: ", cudaGetErrorString(status));
+  TORCH_CHECK(false, op, ": launching ", describe(plan, problem, src, dst), " failed: ", cudaGetErrorString(status));
 }
 
 void gather_into(std::string_view op, const Problem& problem, const void* src, void* dst, Method method) {

@@ -354,5 +354,28 @@ TEST(Plan, EveryRandomViewIsMovedRight) {
   }
 }
 
+// The shapes that bring each program to its kernel: whole chunks, odd sides, short sides, few columns.
+TEST(SharedMemory, OfEveryKernelIsGrantedByEverySupportedGpu) {
+  int largest = 0;
+  int without = 0;
+  for (const int bytes : {1, 2, 4, 8, 16}) {
+    for (const auto& tile : kTileNames) {
+      for (const auto& method : kMethodNames) {
+        for (const auto& [rows, cols] : {std::pair{1024, 1024}, {1023, 1023}, {4096, 6}, {6, 4096}, {4096, 3}}) {
+          const Problem problem = canonical(matrix_view(bytes, rows, cols, cols));
+          Plan plan;
+          if (!make_forced_plan(problem, 0, 0, method.value, tile.value, plan)) continue;
+          const int asked = shared_bytes_of(plan, problem.element_bytes, nullptr, nullptr);
+          EXPECT_LE(asked, kGrantedSharedBytes) << tile.name << " " << method.name << " " << bytes;
+          largest = std::max(largest, asked);
+          without += asked == 0 ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(largest, 48 * 1024) << "some tile must be granted more than a launch gets unasked";
+  EXPECT_GT(without, 0) << "direct and deinterleave use none";
+}
+
 }  // namespace
 }  // namespace swizzle

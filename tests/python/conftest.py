@@ -34,8 +34,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if REQUIRE_CUDA:
             pytest.fail("TORCH_SWIZZLE_REQUIRE_CUDA=1, but torch finds no CUDA device")
         pytest.skip("needs a CUDA device")
-    if item.get_closest_marker("two_gpus") and torch.cuda.device_count() < 2:
-        pytest.skip("needs two CUDA devices")
+    if item.get_closest_marker("two_gpus"):
+        item.user_properties.append(("two_gpus", "yes"))  # for the GPU record
+        if torch.cuda.device_count() < 2:
+            pytest.skip("needs two CUDA devices")
 
 
 @pytest.fixture(params=[CUDA] if REQUIRE_CUDA else ["cpu", CUDA])

@@ -163,6 +163,23 @@ def test_export_keeps_a_dimension_dynamic(device: str) -> None:
         assert_same_bits(program.module()(x), reference(x))
 
 
+def test_export_keeps_every_dimension_of_a_batch_dynamic(device: str) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return transpose(x), transpose(x * 2, 0, 2, method="padded")
+
+    dims = {dim: torch.export.Dim(name, min=1, max=512) for dim, name in enumerate("brc")}
+    example = (torch.randn(3, 33, 65, device=device),)
+    program = torch.export.export(Model(), example, dynamic_shapes={"x": dims})
+    calls = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    assert calls.count(transpose.default) == 2
+    for shape in ((1, 2, 300), (7, 1, 1), (5, 64, 64)):
+        x = torch.randn(shape, device=device)
+        y, z = program.module()(x)
+        assert_same_bits(y, reference(x))
+        assert_same_bits(z, reference(x * 2, 0, 2))
+
+
 @pytest.mark.slow
 @pytest.mark.cuda
 def test_compiled_call_runs_inside_cuda_graphs() -> None:

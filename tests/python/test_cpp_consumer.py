@@ -35,13 +35,11 @@ def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the built programs."""
+def build_programs(build: Path, *names: str) -> Path:
+    """Configure the project, build these of its programs or all, and return their folder."""
     cuda_home = find_cuda_home(torch.version.cuda)
     assert cuda_home is not None, "torch's CMake package needs nvcc"
     environment = os.environ | cuda_environment(cuda_home)
-    build = tmp_path_factory.mktemp("cpp_consumer")
     prefixes = f"{torch_swizzle.cmake_prefix_path};{torch.utils.cmake_prefix_path}"
     run(
         program("cmake"),
@@ -52,8 +50,15 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"-DCMAKE_PREFIX_PATH={prefixes}",
         env=environment,
     )
-    run(program("cmake"), "--build", build, "--parallel", "2", env=environment)
+    targets = ["--target", *names] if names else []
+    run(program("cmake"), "--build", build, "--parallel", "2", *targets, env=environment)
     return build
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built programs."""
+    return build_programs(tmp_path_factory.mktemp("cpp_consumer"))
 
 
 def test_public_function_serves_cpp_programs(programs: Path) -> None:
