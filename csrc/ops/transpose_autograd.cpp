@@ -1,8 +1,10 @@
-// Gradients of swizzle::transpose. The backward of a transpose is the same transpose of the gradient, through the
-// dispatcher, so that double backward, compiled autograd and every device follow; nothing is saved but the dimensions.
+// Derivatives of swizzle::transpose. The backward of a transpose is the same transpose of the gradient, and its tangent
+// the same transpose of the tangent, both through the dispatcher: so higher orders, torch.func's transforms and every
+// device follow; nothing is saved but the dimensions. A node written by hand, because torch::autograd::Function has no
+// forward mode and refuses to run under torch.func.
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/dynamo/compiled_autograd.h>
 #include <torch/library.h>
 
 #include "torch_swizzle/torch_swizzle.h"
@@ -11,38 +13,74 @@ namespace swizzle {
 
 namespace {
 
-using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-class TransposeFunction : public torch::autograd::Function<TransposeFunction> {
- public:
-  // Compiled autograd may trace into backward.
-  static constexpr bool is_traceable = true;
+/// Arguments of a call that its derivatives repeat.
+struct TransposeArguments {
+  std::int64_t dim0;
+  std::int64_t dim1;
+  std::string method;
 
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
-                            std::string_view method) {
-    context->saved_data["dim0"] = dim0;
-    context->saved_data["dim1"] = dim1;
-    context->saved_data["method"] = std::string(method);
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    return torch_swizzle::transpose(self, dim0, dim1, method);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    if (!gradients[0].defined()) return variable_list(4);
-    const std::string& method = context->saved_data["method"].toStringRef();
-    return {torch_swizzle::transpose(gradients[0], context->saved_data["dim0"].toInt(),
-                                     context->saved_data["dim1"].toInt(), method),
-            at::Tensor(), at::Tensor(), at::Tensor()};
+  at::Tensor operator()(const at::Tensor& tensor) const {
+    return tensor.defined() ? torch_swizzle::transpose(tensor, dim0, dim1, method) : tensor;
   }
 };
 
-at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
-  if (torch::autograd::compute_requires_grad(self) || self._fw_grad(/*level=*/0).defined()) {
-    return TransposeFunction::apply(self, dim0, dim1, method);
+class TransposeBackward : public torch::autograd::Node {
+ public:
+  TransposeBackward(TransposeArguments arguments, torch::autograd::edge_list next_edges)
+      : Node(std::move(next_edges)), arguments_(std::move(arguments)) {}
+
+  std::string name() const override { return "SwizzleTransposeBackward"; }
+
+  variable_list apply(variable_list&& gradients) override { return {arguments_(gradients[0])}; }
+
+  // Compiled autograd: what the compiled backward is specialised on, and how the node is put into its graph.
+  void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
+    args.collect(arguments_.dim0);
+    args.collect(arguments_.dim1);
+    args.collect(arguments_.method);
   }
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return torch_swizzle::transpose(self, dim0, dim1, method);
+
+  variable_list apply_with_saved(const variable_list& gradients,
+                                 torch::dynamo::autograd::SwapSavedVariables& saved) override {
+    using torch::dynamo::autograd::IValuePacker;
+    const std::vector<c10::IValue> packed = {arguments_.dim0, arguments_.dim1, arguments_.method};
+    const std::vector<at::TypePtr> schema = {packed[0].type(), packed[1].type(), packed[2].type()};
+    const auto& compiler = torch::dynamo::autograd::getPyCompilerInterface();
+    const std::string function = compiler->bind_function(saved.get_py_compiler(), name(), &apply_packed, schema,
+                                                         /*is_custom_function=*/true, /*is_traceable=*/true);
+    const auto metadata = IValuePacker<std::vector<std::optional<torch::autograd::InputMetadata>>>::pack(
+        torch::dynamo::autograd::get_input_metadata(next_edges()));
+    return compiler->call_function(saved.get_py_compiler(), "apply_functional", function, gradients, packed, metadata);
+  }
+
+ private:
+  static variable_list apply_packed(const variable_list& gradients, const std::vector<c10::IValue>& packed) {
+    return {TransposeArguments{packed[0].toInt(), packed[1].toInt(), packed[2].toStringRef()}(gradients[0])};
+  }
+
+  TransposeArguments arguments_;
+};
+
+at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
+  at::Tensor result;
+  {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    result = torch_swizzle::transpose(self, dim0, dim1, method);
+  }
+  const bool requires_grad = torch::autograd::compute_requires_grad(self);
+  const at::Tensor& tangent = self._fw_grad(/*level=*/0);
+  if (!requires_grad && !tangent.defined()) return result;
+  TransposeArguments arguments{dim0, dim1, std::string(method)};
+  if (tangent.defined()) result._set_fw_grad(arguments(tangent), /*level=*/0, /*is_inplace_op=*/false);
+  if (requires_grad) {
+    const std::shared_ptr<TransposeBackward> node(
+        new TransposeBackward(std::move(arguments), torch::autograd::collect_next_edges(self)),
+        torch::autograd::deleteNode);
+    torch::autograd::set_history(result, node);
+  }
+  return result;
 }
 
 at::Tensor& transpose_out_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
@@ -51,6 +89,9 @@ at::Tensor& transpose_out_autograd(const at::Tensor& self, std::int64_t dim0, st
               "swizzle::transpose: functions with out=... arguments don't support automatic differentiation, but one "
               "of the arguments "
               "requires grad.");
+  TORCH_CHECK_NOT_IMPLEMENTED(!torch::autograd::isFwGradDefined(self) && !torch::autograd::isFwGradDefined(out),
+                              "swizzle::transpose: functions with out=... arguments don't support forward AD, but one "
+                              "of the arguments has a tangent.");
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
     torch_swizzle::transpose_out(out, self, dim0, dim1, method);

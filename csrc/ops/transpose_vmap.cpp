@@ -1,0 +1,13 @@
+// swizzle::transpose under the vmap of torch.func.
+#include <ATen/functorch/LegacyVmapTransforms.h>
+#include <torch/library.h>
+
+#include "ops/vmap_rule.hpp"
+
+namespace swizzle {
+
+TORCH_LIBRARY_IMPL(swizzle, FuncTorchBatched, m) {
+  m.impl("transpose", &transpose_batched<at::functorch::MultiBatchVmapTransform, c10::DispatchKey::FuncTorchBatched>);
+}
+
+}  // namespace swizzle
