@@ -2,10 +2,13 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 #include "torch_swizzle/torch_swizzle.h"
 
-TORCH_LIBRARY(swizzle, m) {
+// A fragment, since the macro that claims the whole namespace ends the process where another copy has done so.
+TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!swizzle::owns_operators()) return;
   m.def("transpose(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\") -> Tensor",
         {at::Tag::pt2_compliant_tag});
   m.def("transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
@@ -15,6 +18,7 @@ TORCH_LIBRARY(swizzle, m) {
   m.def("_tile_accesses(str method, str tile, int element_bytes) -> Tensor");
   m.def("_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor");
   m.def("_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor");
+  m.def("_library() -> str[]", &swizzle::identify_library);
 }
 
 namespace torch_swizzle {
@@ -58,8 +62,10 @@ constexpr c10::DispatchKey kRefusedKeys[] = {
 at::Tensor refuse_transpose(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view) {
   refuse("swizzle::transpose", self);
 }
-at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view, at::Tensor&) {
-  refuse("swizzle::transpose", self);
+at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view,
+                                 at::Tensor& out) {
+  check_tensor_kind("swizzle::transpose", self);
+  refuse("swizzle::transpose(out=...)", out);
 }
 at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::string_view) {
   refuse("swizzle::_transpose_with", self);
@@ -68,6 +74,7 @@ at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!owns_operators()) return;
   for (const c10::DispatchKey key : kRefusedKeys) {
     m.impl("transpose", torch::dispatch(key, &refuse_transpose));
     m.impl("transpose.out", torch::dispatch(key, &refuse_transpose_out));

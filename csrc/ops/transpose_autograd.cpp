@@ -7,6 +7,8 @@
 #include <torch/csrc/dynamo/compiled_autograd.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
+#include "ops/request.hpp"
 #include "torch_swizzle/torch_swizzle.h"
 
 namespace swizzle {
@@ -64,6 +66,8 @@ class TransposeBackward : public torch::autograd::Node {
 };
 
 at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
+  // A jagged nested tensor is a subclass in Python that answers below here, with the operator's name alone.
+  if (self.layout() == at::kJagged) check_tensor_kind("swizzle::transpose", self);
   at::Tensor result;
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
@@ -103,6 +107,7 @@ at::Tensor& transpose_out_autograd(const at::Tensor& self, std::int64_t dim0, st
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, Autograd, m) {
+  if (!owns_operators()) return;
   m.impl("transpose", &transpose_autograd);
   m.impl("transpose.out", &transpose_out_autograd);
 }

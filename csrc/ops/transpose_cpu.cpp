@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include "ops/out_variant.hpp"
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -30,6 +31,7 @@ at::Tensor& transpose_out_cpu(const at::Tensor& self, std::int64_t dim0, std::in
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CPU, m) {
+  if (!owns_operators()) return;
   m.impl("transpose", &transpose_cpu);
   m.impl("transpose.out", &transpose_out_cpu);
 }

@@ -3,6 +3,7 @@
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 #include "torch_swizzle/torch_swizzle.h"
 
@@ -21,6 +22,9 @@ at::Tensor& transpose_out_functionalize(const at::Tensor& self, std::int64_t dim
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(swizzle, Functionalize, m) { m.impl("transpose.out", &transpose_out_functionalize); }
+TORCH_LIBRARY_IMPL(swizzle, Functionalize, m) {
+  if (!owns_operators()) return;
+  m.impl("transpose.out", &transpose_out_functionalize);
+}
 
 }  // namespace swizzle

@@ -3,6 +3,7 @@
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -26,6 +27,7 @@ at::Tensor& transpose_out_meta(const at::Tensor& self, std::int64_t dim0, std::i
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, Meta, m) {
+  if (!owns_operators()) return;
   m.impl("transpose", &transpose_meta);
   m.impl("transpose.out", &transpose_out_meta);
 }

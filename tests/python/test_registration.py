@@ -46,6 +46,7 @@ SCHEMAS = {
     "_bank_wavefronts.default": (
         "swizzle::_bank_wavefronts(Tensor addresses, int width, Tensor? active=None) -> Tensor"
     ),
+    "_library.default": "swizzle::_library() -> str[]",
     "_bank_words.default": (
         "swizzle::_bank_words(Tensor addresses, int width, Tensor? active=None) -> Tensor"
     ),
