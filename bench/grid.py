@@ -222,6 +222,23 @@ VIEWS = [
     Case("views", "uint8", (100001, 128), pitched(21504, offset=64)),
 ]
 
+# Where other transposes were reported slow; tests/python/reports/test_speed.py judges these rows.
+REPORTS = [
+    Case("reports", "float8_e4m3fn", (32768, 8192)),
+    *_cases(
+        "reports",
+        ("uint8", "float16", "float32"),
+        [_square(side) for side in (64, 128, 256, 512, 1024, 2048, 4096, 8192)],
+    ),
+    *_cases("reports", ("float16", "float32"), ((256, 786432), (786432, 256))),
+    Case("reports", "float16", (256, 1024, 768)),
+    *_cases(
+        "reports",
+        ("float32",),
+        ((1000, 10000), (1024, 10240), (10000, 1000), (10240, 1024), (5000, 50000), (5120, 50176)),
+    ),
+]
+
 GROUPS: dict[str, list[Case]] = {
     ARTICLE_GROUP: [ARTICLE_CASE],
     GRID_GROUP: GRID,
@@ -229,6 +246,7 @@ GROUPS: dict[str, list[Case]] = {
     "large-odd": LARGE_ODD,
     "large-batches": LARGE_BATCHES,
     "views": VIEWS,
+    "reports": REPORTS,
 }
 DEFAULT_GROUPS = (ARTICLE_GROUP, GRID_GROUP)
 

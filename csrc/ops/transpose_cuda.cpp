@@ -23,11 +23,17 @@ std::string describe(const Plan& plan, const Problem& problem) {
   return text + c10::str(", ", problem.element_count(), " elements of ", problem.element_bytes, " bytes,");
 }
 
+// What CUDA answers where the library holds no code for a GPU, or only PTX that its driver cannot translate.
+bool is_without_code(cudaError_t status) {
+  return status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
+         status == cudaErrorUnsupportedPtxVersion;
+}
+
 // Turns a failed launch into an exception that says what was launched and, for a GPU without code, what was built.
 void check_launch(cudaError_t status, std::string_view op, const Plan& plan, const Problem& problem) {
   if (status == cudaSuccess) return;
   const cudaDeviceProp& device = *at::cuda::getCurrentDeviceProperties();
-  TORCH_CHECK(status != cudaErrorNoKernelImageForDevice, op, ": expected a GPU of the architectures built (",
+  TORCH_CHECK(!is_without_code(status), op, ": expected a GPU of the architectures built (",
               TORCH_SWIZZLE_CUDA_ARCHITECTURES, "), got ", device.name, " of compute capability ", device.major, ".",
               device.minor);
   TORCH_CHECK(false, op, ": launching ", describe(plan, problem), " failed: ", cudaGetErrorString(status));

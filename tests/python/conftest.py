@@ -101,6 +101,14 @@ def no_error_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
         torch.cuda.synchronize()
 
 
+@pytest.fixture
+def memory_is_given_back() -> Iterator[None]:
+    """A test starts and ends with an empty cache, for inputs that need much of the device."""
+    torch.cuda.empty_cache()
+    yield
+    torch.cuda.empty_cache()
+
+
 @pytest.fixture(autouse=True)
 def experimental_types_are_no_news() -> Iterator[None]:
     """Torch's own notices on prototype tensor types say nothing about these operators."""
