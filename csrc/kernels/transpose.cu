@@ -56,7 +56,6 @@ cudaError_t allow_shared_memory() {
 
 template <class Program, bool kKeepsInput>
 cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
-  static_assert(Program::kSharedBytes <= 99 * 1024, "GPUs of compute capability 8.6, 8.9 and 12.0 grant a block 99 KiB");
   const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
   if (status != cudaSuccess) return status;
   const auto blocks = static_cast<unsigned>(Program::block_count(matrices));

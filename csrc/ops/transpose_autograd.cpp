@@ -65,9 +65,13 @@ class TransposeBackward : public torch::autograd::Node {
   TransposeArguments arguments_;
 };
 
+// A jagged nested tensor is a subclass in Python that answers below this key, with the operator's name alone.
+void refuse_jagged(std::string_view op, const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.layout() == at::kJagged) check_tensor_kind(op, tensor);
+}
+
 at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
-  // A jagged nested tensor is a subclass in Python that answers below here, with the operator's name alone.
-  if (self.layout() == at::kJagged) check_tensor_kind("swizzle::transpose", self);
+  refuse_jagged("swizzle::transpose", self);
   at::Tensor result;
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
@@ -89,6 +93,8 @@ at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::in
 
 at::Tensor& transpose_out_autograd(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
                                    std::string_view method, at::Tensor& out) {
+  refuse_jagged("swizzle::transpose", self);
+  refuse_jagged("swizzle::transpose(out=...)", out);
   TORCH_CHECK(!torch::autograd::compute_requires_grad(self, out),
               "swizzle::transpose: functions with out=... arguments don't support automatic differentiation, but one "
               "of the arguments "

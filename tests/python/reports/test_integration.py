@@ -1,6 +1,6 @@
-"""Reports of custom operators that do not fit in elsewhere, each tried here (O17 to O22).
+"""Reports of custom operators that do not fit in elsewhere, each tried here (O17 to O26).
 
-O21 (a packaged model in a fresh process) needs a build of its own: test_packages.py.
+Packaged models (O21) and loading (O23, O25) have files of their own.
 """
 
 from __future__ import annotations
