@@ -5,6 +5,8 @@ Every case is a process of its own.
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,11 @@ import pytest
 import torch
 
 import torch_swizzle
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "cmake"))
+
+from cuda_toolkit import cuda_environment, find_cuda_home  # noqa: E402
 
 PACKAGE = Path(torch_swizzle.__file__).parent
 LIBRARY = Path(torch_swizzle.library_path)
@@ -107,7 +114,7 @@ class TestTwoCopies:
         )
 
     def test_every_registration_asks_who_owns_the_operators(self) -> None:
-        sources = Path(__file__).resolve().parents[3] / "csrc" / "ops"
+        sources = ROOT / "csrc" / "ops"
         blocks = 0
         for path in sources.glob("*.cpp"):
             for block in path.read_text(encoding="utf-8").split("\nTORCH_LIBRARY")[1:]:
@@ -144,3 +151,56 @@ class TestAnotherTorch:
         assert sentence.startswith(f"ImportError: torch_swizzle was built for {built}, but this is")
         assert found in sentence
         assert "undefined symbol" not in done.stderr
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("ours", "other", "sentence"),
+        [
+            (
+                "CUDA {cuda}",
+                "CUDA 1.2",
+                "for CUDA 1.2, but a torch with 'CUDA {cuda}' was found",
+            ),
+            (
+                r"^{major}\\.{minor}",
+                r"^1\\.2",
+                "but torch {torch} was found",
+            ),
+        ],
+        ids=["cuda", "torch"],
+    )
+    def test_find_package_refuses_with_both_versions(
+        self, ours: str, other: str, sentence: str, tmp_path: Path
+    ) -> None:
+        """The package's CMake files, as if they had been built for another torch or CUDA."""
+        major, minor = torch.__version__.split(".")[:2]
+        found = {
+            "cuda": torch.version.cuda,
+            "major": major,
+            "minor": minor,
+            "torch": torch.__version__.split("+")[0],
+        }
+        files = tmp_path / "share" / "cmake" / "torch_swizzle"
+        shutil.copytree(Path(torch_swizzle.cmake_prefix_path) / "torch_swizzle", files)
+        config = files / "torch_swizzleConfig.cmake"
+        text = config.read_text(encoding="utf-8")
+        assert ours.format(**found) in text
+        config.write_text(text.replace(ours.format(**found), other), encoding="utf-8")
+        cuda_home = find_cuda_home(torch.version.cuda)
+        assert cuda_home is not None
+        done = subprocess.run(
+            [
+                *(shutil.which("cmake") or "cmake", "-S", ROOT / "tests" / "cpp_consumer"),
+                *("-B", tmp_path / "build"),
+                f"-DCMAKE_PREFIX_PATH={tmp_path / 'share' / 'cmake'};"
+                f"{torch.utils.cmake_prefix_path}",
+            ],
+            env=os.environ | cuda_environment(cuda_home),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        words = " ".join(done.stderr.split())
+        assert "torch_swizzle was built for" in words
+        assert sentence.format(**found) in words
