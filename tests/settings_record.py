@@ -27,7 +27,7 @@ Outcome = tuple[str, str, str, str, str]  # setting, answer, test file, device, 
 
 
 def load(path: Path = RECORD) -> Record:
-    """The record: by setting its answer, the test file and what became of it on each device."""
+    """By setting: its answer, its test file, the devices it is tested on, what came of each."""
     record: Record = json.loads(path.read_text(encoding="utf-8"))["settings"]
     return record
 
@@ -39,7 +39,9 @@ def merge(old: Record, outcomes: list[Outcome]) -> Record:
     """
     new: Record = {}
     for setting, answer, file, device, outcome in outcomes:
-        row = new.setdefault(setting, {"answer": answer, "test": file})
+        before = old.get(setting, {}).get("devices", [])
+        row = new.setdefault(setting, {"answer": answer, "test": file, "devices": before})
+        row["devices"] = sorted({*row["devices"], device})
         if outcome == "skipped":
             continue
         failed = outcome == "failed" or row.get(device) == "failed"
@@ -68,10 +70,10 @@ def render(record: Record) -> str:
 
 
 def _cell(row: dict[str, Any], device: str) -> str:
-    outcome = row.get(device)
-    if outcome is None:
-        return "not recorded" if any(row.get(other) for other in DEVICES) else ""
-    return row["answer"] if outcome == "passed" else str(outcome)
+    if device not in row["devices"]:
+        return "–"
+    outcome = row.get(device, "not recorded")
+    return str(row["answer"] if outcome == "passed" else outcome)
 
 
 def page_with(table: str, page: str) -> str:

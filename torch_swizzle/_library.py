@@ -70,4 +70,3 @@ def _check_loaded_copy() -> None:
             f"the operators swizzle::* are already registered by {owner}, so {library_path} cannot "
             "be loaded as well: keep one of the two."
         )
-

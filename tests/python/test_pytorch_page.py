@@ -57,15 +57,15 @@ def test_a_failure_is_not_hidden_by_a_later_success() -> None:
     outcomes = [
         ("a", "works", "t.py", "cpu", outcome) for outcome in ("passed", "failed", "passed")
     ]
-    outcomes.append(("b", "refused", "t.py", "cuda", "skipped"))
+    outcomes += [("b", "refused", "t.py", device, "skipped") for device in ("cpu", "cuda")]
     old: settings_record.Record = {
-        "b": {"answer": "works", "test": "t.py", "cuda": "passed"},
-        "gone": {"answer": "works", "test": "t.py", "cpu": "passed"},
+        "b": {"answer": "works", "test": "t.py", "devices": ["cuda"], "cuda": "passed"},
+        "gone": {"answer": "works", "test": "t.py", "devices": ["cpu"], "cpu": "passed"},
     }
     record = settings_record.merge(old, outcomes)
     assert set(record) == {"a", "b"}
     assert record["a"]["cpu"] == "failed"
     assert record["b"]["cuda"] == "passed", "what did not run keeps its column"
     table = settings_record.render(record)
-    assert "| a | failed |" in table
+    assert "| a | failed | – |" in table
     assert "| b | not recorded | refused |" in table

@@ -29,6 +29,7 @@ def keep_the_stream_busy() -> None:
         a = a @ a.clamp(max=1.0)
 
 
+@pytest.mark.setting("side streams")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_call_waits_for_work_queued_on_a_side_stream(method: str) -> None:
     source = random_bits((2048, 1000), torch.float16, "cuda")
@@ -60,6 +61,7 @@ def test_out_variant_runs_on_the_current_stream() -> None:
     assert_same_bits(out, expected)
 
 
+@pytest.mark.setting("CUDA graphs: capture and replay")
 @pytest.mark.parametrize("method", METHODS)
 def test_ten_graph_replays_see_new_data_each_time(method: str) -> None:
     x = torch.zeros(2048, 1000, dtype=torch.float16, device="cuda")
@@ -173,6 +175,7 @@ def test_many_threads_and_streams_agree() -> None:
                 assert_same_bits(y, reference(x))
 
 
+@pytest.mark.setting("several GPUs, whichever is current")
 @pytest.mark.two_gpus
 @pytest.mark.parametrize("method", METHODS)
 def test_the_input_decides_the_device_and_the_current_one_stays(method: str) -> None:
