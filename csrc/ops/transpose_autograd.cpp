@@ -65,6 +65,19 @@ class TransposeBackward : public torch::autograd::Node {
   TransposeArguments arguments_;
 };
 
+// A graph's pointer to a node: shared in torch 2.11, intrusive in 2.15.
+using NodePointer = decltype(torch::autograd::Edge::function);
+
+template <class BackwardNode, class... Arguments>
+NodePointer make_node(Arguments&&... arguments) {
+  if constexpr (std::is_same_v<NodePointer, std::shared_ptr<torch::autograd::Node>>) {
+    // torch's deleter: it takes a long chain of nodes apart without recursion.
+    return NodePointer(new BackwardNode(std::forward<Arguments>(arguments)...), [](auto* node) { deleteNode(node); });
+  } else {
+    return c10::make_intrusive<BackwardNode>(std::forward<Arguments>(arguments)...);
+  }
+}
+
 // A jagged nested tensor is a subclass in Python that answers below this key, with the operator's name alone.
 void refuse_jagged(std::string_view op, const at::Tensor& tensor) {
   if (tensor.defined() && tensor.layout() == at::kJagged) check_tensor_kind(op, tensor);
@@ -83,10 +96,8 @@ at::Tensor transpose_autograd(const at::Tensor& self, std::int64_t dim0, std::in
   TransposeArguments arguments{dim0, dim1, std::string(method)};
   if (tangent.defined()) result._set_fw_grad(arguments(tangent), /*level=*/0, /*is_inplace_op=*/false);
   if (requires_grad) {
-    const std::shared_ptr<TransposeBackward> node(
-        new TransposeBackward(std::move(arguments), torch::autograd::collect_next_edges(self)),
-        torch::autograd::deleteNode);
-    torch::autograd::set_history(result, node);
+    auto next_edges = torch::autograd::collect_next_edges(self);
+    torch::autograd::set_history(result, make_node<TransposeBackward>(std::move(arguments), std::move(next_edges)));
   }
   return result;
 }

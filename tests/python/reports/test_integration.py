@@ -32,22 +32,19 @@ class TestPaddedStrides:
     """O17, https://github.com/pytorch/pytorch/issues/137437: the compiler's strides were padded."""
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("mode", ["default", "max-autotune"])
     @pytest.mark.parametrize("rows", [512, 1])
-    def test_compiled_call_takes_whatever_strides_arrive(
-        self, rows: int, mode: str, device: str
-    ) -> None:
+    def test_compiled_call_takes_whatever_strides_arrive(self, rows: int, device: str) -> None:
         def step(a: Tensor, b: Tensor) -> Tensor:
             return torch.as_tensor(transpose((a @ b).contiguous()))
 
-        if mode == "max-autotune" and device == "cpu":
-            pytest.skip("torch tunes nothing there")
-        torch.compiler.reset()
         dtype = torch.float16 if device == "cuda" else torch.float32
         # Small integers keep every product exact, so that any order of summing gives the same bits.
         a = torch.randint(-2, 3, (rows, 256), device=device).to(dtype)
         b = torch.randint(-2, 3, (256, 1001), device=device).to(dtype)
-        assert_same_bits(torch.compile(step, fullgraph=True, mode=mode)(a, b), step(a, b))
+        for mode in ("default", "max-autotune") if device == "cuda" else ("default",):
+            torch.compiler.reset()
+            compiled = torch.compile(step, fullgraph=True, mode=mode)
+            assert_same_bits(compiled(a, b).clone(), step(a, b), mode)
 
 
 def tempting(device: str) -> list[Tensor]:
