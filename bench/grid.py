@@ -327,6 +327,23 @@ def random_permute(seed: int) -> Case:
     return Case(RANDOM_GROUP, dtype, shape, dims=tuple(dims), seed=seed)
 
 
+# Where other transposes were reported slow; tests/python/reports/test_speed.py judges these rows.
+REPORTS = [
+    Case("reports", "float8_e4m3fn", (32768, 8192)),
+    *_cases(
+        "reports",
+        ("uint8", "float16", "float32"),
+        [_square(side) for side in (64, 128, 256, 512, 1024, 2048, 4096, 8192)],
+    ),
+    *_cases("reports", ("float16", "float32"), ((256, 786432), (786432, 256))),
+    Case("reports", "float16", (256, 1024, 768)),
+    *_cases(
+        "reports",
+        ("float32",),
+        ((1000, 10000), (1024, 10240), (10000, 1000), (10240, 1024), (5000, 50000), (5120, 50176)),
+    ),
+]
+
 GROUPS: dict[str, list[Case]] = {
     ARTICLE_GROUP: [ARTICLE_CASE],
     GRID_GROUP: GRID,
@@ -339,6 +356,7 @@ GROUPS: dict[str, list[Case]] = {
     "small": SMALL,
     "permute": PERMUTE,
     RANDOM_GROUP: [random_permute(seed) for seed in range(200)],
+    "reports": REPORTS,
 }
 DEFAULT_GROUPS = (ARTICLE_GROUP, GRID_GROUP)
 

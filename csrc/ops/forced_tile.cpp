@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "core/host_runner.hpp"
+#include "ops/registration.hpp"
 
 namespace swizzle {
 
@@ -81,7 +82,13 @@ at::Tensor transpose_with_meta(const at::Tensor& self, std::string_view method, 
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(swizzle, CPU, m) { m.impl("_transpose_with", &transpose_with_cpu); }
-TORCH_LIBRARY_IMPL(swizzle, Meta, m) { m.impl("_transpose_with", &transpose_with_meta); }
+TORCH_LIBRARY_IMPL(swizzle, CPU, m) {
+  if (!owns_operators()) return;
+  m.impl("_transpose_with", &transpose_with_cpu);
+}
+TORCH_LIBRARY_IMPL(swizzle, Meta, m) {
+  if (!owns_operators()) return;
+  m.impl("_transpose_with", &transpose_with_meta);
+}
 
 }  // namespace swizzle

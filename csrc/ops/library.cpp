@@ -2,10 +2,13 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 #include "torch_swizzle/torch_swizzle.h"
 
-TORCH_LIBRARY(swizzle, m) {
+// A fragment, since the macro that claims the whole namespace ends the process where another copy has done so.
+TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!swizzle::owns_operators()) return;
   m.def("transpose(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\") -> Tensor",
         {at::Tag::pt2_compliant_tag});
   m.def("transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
@@ -25,6 +28,7 @@ TORCH_LIBRARY(swizzle, m) {
   m.def("_least_wavefronts(Tensor addresses, int width, int chunk_bytes, Tensor? active=None) -> Tensor");
   m.def("_layout_numbers(str layout, int rows, int cols, int element_bytes) -> int[]");
   m.def("_layout_offsets(str layout, int rows, int cols, int element_bytes) -> Tensor");
+  m.def("_library() -> str[]", &swizzle::identify_library);
 }
 
 namespace torch_swizzle {
@@ -80,14 +84,17 @@ constexpr c10::DispatchKey kRefusedKeys[] = {
 at::Tensor refuse_transpose(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view) {
   refuse("swizzle::transpose", self);
 }
-at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view, at::Tensor&) {
-  refuse("swizzle::transpose", self);
+at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view,
+                                 at::Tensor& out) {
+  check_tensor_kind("swizzle::transpose", self);
+  refuse("swizzle::transpose(out=...)", out);
 }
 at::Tensor refuse_permute(const at::Tensor& self, at::IntArrayRef, std::string_view) {
   refuse("swizzle::permute", self);
 }
-at::Tensor& refuse_permute_out(const at::Tensor& self, at::IntArrayRef, std::string_view, at::Tensor&) {
-  refuse("swizzle::permute", self);
+at::Tensor& refuse_permute_out(const at::Tensor& self, at::IntArrayRef, std::string_view, at::Tensor& out) {
+  check_tensor_kind("swizzle::permute", self);
+  refuse("swizzle::permute(out=...)", out);
 }
 at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::string_view) {
   refuse("swizzle::_transpose_with", self);
@@ -97,6 +104,7 @@ at::Tensor refuse_bank_probe(const at::Tensor& x, std::int64_t) { refuse("swizzl
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!owns_operators()) return;
   for (const c10::DispatchKey key : kRefusedKeys) {
     m.impl("transpose", torch::dispatch(key, &refuse_transpose));
     m.impl("transpose.out", torch::dispatch(key, &refuse_transpose_out));

@@ -16,9 +16,18 @@ std::string list_names(const Entry (&entries)[kCount]) {
   return names.str();
 }
 
-bool is_packed(at::ScalarType dtype) {
-  return dtype == at::ScalarType::Float4_e2m1fn_x2 || dtype == at::ScalarType::Bits1x8 ||
-         dtype == at::ScalarType::Bits2x4 || dtype == at::ScalarType::Bits4x2;
+// Two or more elements in a byte, or an element of fewer bits than its byte has: a byte is no element there.
+bool is_sub_byte(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::ScalarType::Float4_e2m1fn_x2:
+    case at::ScalarType::Bits1x8:
+    case at::ScalarType::Bits2x4:
+    case at::ScalarType::Bits4x2:
+      return true;
+    default:
+      return (dtype >= at::ScalarType::UInt1 && dtype <= at::ScalarType::UInt7) ||
+             (dtype >= at::ScalarType::Int1 && dtype <= at::ScalarType::Int7);
+  }
 }
 
 }  // namespace
@@ -30,7 +39,7 @@ void check_tensor_kind(std::string_view op, const at::Tensor& self) {
                               self.scalar_type(), " on ", self.device());
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_quantized(), op, ": expected a tensor that is not quantized, got dtype ",
                               self.scalar_type(), " on ", self.device());
-  TORCH_CHECK_NOT_IMPLEMENTED(!is_packed(self.scalar_type()), op,
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_sub_byte(self.scalar_type()), op,
                               ": expected a dtype of whole bytes, got the packed dtype ", self.scalar_type(), " on ",
                               self.device());
   const auto bytes = self.element_size();
@@ -95,6 +104,7 @@ PermuteRequest check_permute(const at::Tensor& self, at::IntArrayRef dims, std::
 }
 
 void check_out(std::string_view op, const at::Tensor& self, const at::Tensor& out) {
+  TORCH_CHECK_TYPE(out.defined(), op, ": expected out to be a tensor, got None");
   TORCH_CHECK(out.scalar_type() == self.scalar_type(), op, ": expected out to have dtype ", self.scalar_type(),
               ", got ", out.scalar_type());
   TORCH_CHECK(out.device() == self.device(), op, ": expected out to be on ", self.device(), ", got ", out.device());

@@ -36,7 +36,7 @@ void check_tensor_kind(std::string_view op, const at::Tensor& self);
 Method check_method(std::string_view op, std::string_view name);
 Tile check_tile(std::string_view op, std::string_view name);
 
-/// Raises RuntimeError unless `out` may receive the result: dtype and device of `self`.
+/// Raises RuntimeError unless `out` may receive the result: dtype and device of `self`; TypeError for None.
 void check_out(std::string_view op, const at::Tensor& self, const at::Tensor& out);
 
 /// The input's sizes in the output's order.

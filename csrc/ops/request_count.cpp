@@ -8,6 +8,7 @@
 #include "core/request_counter.hpp"
 #include "ops/bank_probe.hpp"
 #include "ops/forced_tile.hpp"
+#include "ops/registration.hpp"
 
 namespace swizzle {
 
@@ -74,6 +75,7 @@ at::Tensor bank_probe_requests(const at::Tensor& x, std::int64_t ways) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) {
+  if (!owns_operators()) return;
   m.impl("_transpose_requests", &transpose_requests);
   m.impl("_bank_probe_requests", &bank_probe_requests);
 }

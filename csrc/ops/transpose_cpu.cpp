@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include "ops/out_variant.hpp"
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -37,6 +38,7 @@ at::Tensor& permute_out_cpu(const at::Tensor& self, at::IntArrayRef dims, std::s
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CPU, m) {
+  if (!owns_operators()) return;
   m.impl("transpose", &transpose_cpu);
   m.impl("transpose.out", &transpose_out_cpu);
   m.impl("permute", &permute_cpu);

@@ -6,6 +6,7 @@
 #include "ops/forced_tile.hpp"
 #include "ops/gather_cuda.hpp"
 #include "ops/out_variant.hpp"
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -65,6 +66,7 @@ at::Tensor transpose_with_cuda(const at::Tensor& self, std::string_view method, 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CUDA, m) {
+  if (!owns_operators()) return;
   m.impl("transpose", &transpose_cuda);
   m.impl("transpose.out", &transpose_out_cuda);
   m.impl("permute", &permute_cuda);

@@ -3,6 +3,7 @@
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 #include "torch_swizzle/torch_swizzle.h"
 
@@ -31,6 +32,7 @@ at::Tensor& permute_out_functionalize(const at::Tensor& self, at::IntArrayRef di
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, Functionalize, m) {
+  if (!owns_operators()) return;
   m.impl("transpose.out", &transpose_out_functionalize);
   m.impl("permute.out", &permute_out_functionalize);
 }

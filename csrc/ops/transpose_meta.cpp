@@ -3,6 +3,7 @@
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -37,6 +38,7 @@ at::Tensor& permute_out_meta(const at::Tensor& self, at::IntArrayRef dims, std::
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, Meta, m) {
+  if (!owns_operators()) return;
   m.impl("transpose", &transpose_meta);
   m.impl("transpose.out", &transpose_out_meta);
   m.impl("permute", &permute_meta);

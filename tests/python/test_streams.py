@@ -43,6 +43,7 @@ def keep_the_stream_busy() -> None:
         a = a @ a.clamp(max=1.0)
 
 
+@pytest.mark.setting("side streams")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_call_waits_for_work_queued_on_a_side_stream(method: str) -> None:
     source = random_bits((2048, 1000), torch.float16, "cuda")
@@ -74,6 +75,7 @@ def test_out_variant_runs_on_the_current_stream() -> None:
     assert_same_bits(out, expected)
 
 
+@pytest.mark.setting("CUDA graphs: capture and replay")
 @pytest.mark.parametrize("method", METHODS)
 def test_ten_graph_replays_see_new_data_each_time(method: str) -> None:
     x = torch.zeros(2048, 1000, dtype=torch.float16, device="cuda")
@@ -260,6 +262,7 @@ def test_eight_threads_may_make_the_first_call_at_once() -> None:
     run_python(FIRST_CALLS.format(devices=["cuda"] * 8, at_once=True))
 
 
+@pytest.mark.setting("several GPUs, whichever is current")
 @pytest.mark.two_gpus
 @pytest.mark.parametrize("at_once", [False, True], ids=["in_turn", "at_once"])
 @pytest.mark.parametrize("devices", [("cuda:0", "cuda:1"), ("cuda:1", "cuda:0")], ids=str)

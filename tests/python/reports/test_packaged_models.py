@@ -22,7 +22,7 @@ NO_SCHEMA = "Could not find schema for swizzle::transpose"
 class Model(torch.nn.Module):
     """The operator between two kernels of Inductor's own, and once more with other arguments."""
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         y = torch_swizzle.transpose(x * 2, 0, 1) / 2
         return y, torch.ops.swizzle.transpose(y.unsqueeze(0), 0, -1, method="padded")
 
