@@ -5,6 +5,7 @@ PYTHON ?=
 RECORD ?= tests/gpu_record.json
 MAX_JOBS ?= $(shell nproc)
 PYTEST_WORKERS ?= 2
+NEWEST ?= build/newest
 KERNEL_ARCHITECTURES = 8.0 8.9 9.0 10.0 12.0
 
 export MAX_JOBS
@@ -20,6 +21,7 @@ CPP_SOURCES = $(shell find csrc tests bench -name '*.hpp' -o -name '*.cuh' -o -n
 help:
 	@echo "make build             libtorch_swizzle.so, headers and CMake files into torch_swizzle/"
 	@echo "make test              every test that this machine can run"
+	@echo "make test-newest       the Python tests against the newest torch on the package index, in an environment of its own"
 	@echo "make bench             compare the kernels with torch"
 	@echo "make bench-compare A=old.json B=new.json   what changed between two recorded results"
 	@echo "make test-gpu          all tests on the GPU, into RECORD (default $(RECORD))"
@@ -40,8 +42,23 @@ core-test:
 	ctest --test-dir build/core --output-on-failure --parallel $(MAX_JOBS)
 
 .PHONY: test
-test: core-test build
+test: core-test test-python
+
+.PHONY: test-python
+test-python: build
 	@$(call with,build test bench); $$PYTHON -m pytest tests/python -n $(PYTEST_WORKERS)
+
+# In a copy of the tree, whose own library stays built for its torch. Writes tests/newest_record.json, whatever came out.
+.PHONY: test-newest
+test-newest:
+	@[ -x $(NEWEST)/bin/python ] || python3 -m venv $(NEWEST)
+	@$(NEWEST)/bin/python -m pip install --quiet --upgrade torch
+	@rm -rf $(NEWEST)/tree; mkdir $(NEWEST)/tree
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory $(NEWEST)/tree
+	@rm -f $(NEWEST)/report.xml
+	-@PYTEST_ADDOPTS=--junitxml=$(abspath $(NEWEST))/report.xml \
+	  $(MAKE) --directory $(NEWEST)/tree test-python PYTHON=$(abspath $(NEWEST))/bin/python
+	@$(NEWEST)/bin/python tests/newest_record.py $(NEWEST)/report.xml tests/newest_record.json
 
 .PHONY: bench
 bench: build

@@ -45,8 +45,9 @@ class CMakeBuild(build_ext):
     """Configures, builds and installs the CMake project into the package folder."""
 
     def run(self) -> None:
-        if sys.platform == "win32":
-            raise SystemExit("torch_swizzle does not support Windows: build it on Linux.")
+        if not sys.platform.startswith("linux"):
+            name = {"win32": "Windows", "darwin": "macOS"}.get(sys.platform, sys.platform)
+            raise SystemExit(f"torch_swizzle does not support {name}: build it on Linux.")
         try:
             import torch
         except ImportError:

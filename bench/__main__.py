@@ -146,8 +146,9 @@ def _run(options: argparse.Namespace, on_gpu: bool, out: Path, console: Console)
             (out / f"{group}.json.part").replace(out / f"{group}.json")
             rows += of_group
     if HOST_GROUP in groups:
-        host_rows, comparison = run_host(device, quick=options.quick)
-        comparison.print()
+        host_rows, comparisons = run_host(device, quick=options.quick)
+        for comparison in comparisons:
+            comparison.print()
         host_stamp: dict[str, Any] = {**stamp, "method": timing.HOST_METHOD}
         save(Record(host_stamp, host_rows), out / f"{HOST_GROUP}.json")
         rows += host_rows
@@ -176,7 +177,7 @@ def _progress_line(case: Case, rows: Sequence[Row]) -> str:
     shares = [
         f"{row.variant} {share_text(row)}"
         for row in rows
-        if row.case == (case.group, case.dtype, case.shape, case.layout.name)
+        if row.case == (case.group, case.dtype, case.shape, case.arrangement)
         and row.variant != COPY
     ]
     return f"{case.label}: {', '.join(shares)}"

@@ -7,12 +7,12 @@ tensor. Every arm's result is checked bit by bit before it is timed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from bench.grid import Case, random_bits
-from bench.records import ARTICLE_GROUP, OURS
+from bench.grid import Case, Shape, random_bits
+from bench.records import ARTICLE_GROUP, OURS, RANDOM_GROUP
 
 Call = Callable[[], torch.Tensor]
 Prepare = Callable[[Case, torch.Tensor], Call]
@@ -52,13 +52,13 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(_BITS[tensor.element_size()])
 
 
-def eager(x: torch.Tensor) -> torch.Tensor:
-    """Torch's transpose into new memory.
+def eager(x: torch.Tensor, dims: Shape | None = None) -> torch.Tensor:
+    """Torch's transpose of the last two dimensions, or permute, into new memory.
 
     `contiguous()` returns its own input where nothing needs to move (a column-major input); a copy
     of that is made, as our op makes one.
     """
-    y = x.transpose(-2, -1)
+    y = x.transpose(-2, -1) if dims is None else x.permute(dims)
     if y.is_contiguous():
         return y.clone(memory_format=torch.contiguous_format)
     return y.contiguous()
@@ -108,6 +108,10 @@ def _method_arm(method: str) -> Arm:
     return Arm(method, "transpose", prepare)
 
 
+def _prepare_permute(case: Case, x: torch.Tensor) -> Call:
+    return lambda: torch.ops.swizzle.permute(x, case.dims)
+
+
 def tile_arm(method: str, tile: str) -> Arm:
     """One layout on a forced tile policy (on CPU tensors the tile program runs on the host)."""
 
@@ -118,13 +122,13 @@ def tile_arm(method: str, tile: str) -> Arm:
 
 
 def _prepare_eager(case: Case, x: torch.Tensor) -> Call:
-    return lambda: eager(x)
+    return lambda: eager(x, case.dims)
 
 
 def _prepare_compiled(case: Case, x: torch.Tensor) -> Call:
     torch._dynamo.reset()  # each case is compiled on its own, whatever the recompile limit
     compiled = torch.compile(eager, dynamic=False, fullgraph=True)
-    return lambda: compiled(x)
+    return lambda: compiled(x, case.dims)
 
 
 TORCH = Arm("torch", "x.transpose(-2, -1).contiguous()", _prepare_eager, is_peer=True)
@@ -137,8 +141,21 @@ COMPILE = Arm(
 )
 
 
+PERMUTE = Arm("auto", "permute", _prepare_permute)
+PERMUTE_PEERS = [
+    replace(TORCH, op="x.permute(dims).contiguous()"),
+    replace(COMPILE, op="torch.compile of x.permute(dims).contiguous()"),
+]
+
+
 def arms_for(case: Case, *, peers: bool = False) -> list[Arm]:
-    """The arms of a case, in the order of columns; the article's case forces the article's tile."""
+    """The arms of a case, in the order of columns; the article's case forces the article's tile.
+
+    Random permutes are many, and each takes seconds to compile: torch.compile joins them as a peer.
+    """
+    if case.dims is not None:
+        is_quick = case.group == RANDOM_GROUP and not peers
+        return [PERMUTE, *(PERMUTE_PEERS[:1] if is_quick else PERMUTE_PEERS)]
     if case.group == ARTICLE_GROUP:
         ours = [_method_arm("auto"), *(tile_arm(method, ARTICLE_TILE) for method in METHODS)]
     else:

@@ -6,12 +6,19 @@ A new row is one more `Case` in a group's list; a new group is one more entry of
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
-from bench.records import ARTICLE_GROUP, CONTIGUOUS_NAME, GRID_GROUP, case_label
+from bench.records import (
+    ARTICLE_GROUP,
+    CONTIGUOUS_NAME,
+    GRID_GROUP,
+    RANDOM_GROUP,
+    case_label,
+)
 
 SECTOR_BYTES = 32  # what device memory reads at least
 
@@ -66,12 +73,18 @@ def shifted(offset: int) -> Layout:
 
 @dataclass(frozen=True)
 class Case:
-    """One benchmark row: what is transposed (its last two dimensions are swapped)."""
+    """One benchmark row: what is transposed.
+
+    `dims` is the order of the result's dimensions (None: the last two are swapped), `seed` what a
+    random case was drawn from.
+    """
 
     group: str
     dtype: str
     shape: Shape
     layout: Layout = CONTIGUOUS
+    dims: Shape | None = None
+    seed: int | None = None
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -86,9 +99,17 @@ class Case:
         return self.torch_dtype.itemsize
 
     @property
+    def arrangement(self) -> str:
+        """What a record calls the layout: that of the input, or the order of a permuted result."""
+        if self.dims is None:
+            return self.layout.name
+        order = f"dims ({', '.join(map(str, self.dims))})"
+        return order if self.seed is None else f"{order}, seed {self.seed}"
+
+    @property
     def label(self) -> str:
-        """dtype, shape and, unless contiguous, layout, for tables and progress."""
-        return case_label(self.dtype, self.shape, self.layout.name)
+        """dtype, shape and, unless contiguous, arrangement, for tables and progress."""
+        return case_label(self.dtype, self.shape, self.arrangement)
 
     @property
     def result_bytes(self) -> int:
@@ -258,6 +279,71 @@ SMALL = _cases(
     ),
 )
 
+
+def _permutes(dtype: str, *pairs: tuple[Shape, Shape]) -> list[Case]:
+    return [Case("permute", dtype, shape, dims=dims) for shape, dims in pairs]
+
+
+HEADS, NHWC, NCHW = (0, 2, 1, 3), (0, 2, 3, 1), (0, 3, 1, 2)
+PERMUTE = [
+    *_permutes(  # attention heads, forth and back
+        "bfloat16",
+        *(((8, 2048, 32, 128), HEADS), ((8, 32, 2048, 128), HEADS)),
+        *(((2, 4429, 24, 64), HEADS), ((2, 24, 4429, 64), HEADS)),
+        *(((1, 4608, 24, 128), HEADS), ((1, 24, 4608, 128), HEADS)),
+    ),
+    *_permutes(
+        "float16",
+        ((64, 12, 512, 64), (0, 1, 3, 2)),
+        *(((32, 256, 56, 56), NHWC), ((32, 56, 56, 256), NCHW)),
+        *(((64, 2048, 7, 7), NHWC), ((64, 7, 7, 2048), NCHW)),
+        *(((8, 8, 512, 512), NHWC), ((8, 512, 512, 8), NCHW)),
+    ),
+    *_permutes("float32", ((64, 2048, 7, 7), NHWC), ((64, 7, 7, 2048), NCHW)),
+    *_permutes("uint8", ((16, 1080, 1920, 3), NCHW), ((16, 3, 1080, 1920), NHWC)),
+    *_permutes("float8_e4m3fn", ((32, 4032, 7168), (0, 2, 1))),
+    *_permutes("bfloat16", ((16, 8192, 5120), (0, 2, 1))),
+    *_permutes(
+        "float32",
+        ((33, 100019, 33), (2, 1, 0)),
+        ((99999, 2, 2), (0, 2, 1)),
+        ((4, 16, 32, 64, 48), (4, 2, 0, 3, 1)),
+    ),
+    *_permutes("float16", ((1, 462, 16, 64), NHWC), ((2, 3, 224, 224, 4), (0, 4, 1, 2, 3))),
+]
+
+
+def random_permute(seed: int) -> Case:
+    """A random order of 3 to 6 dimensions of random sizes: 16 to 256 MiB, any element size."""
+    rng = random.Random(seed)
+    dtype = rng.choice(GRID_DTYPES)
+    rank = rng.randint(3, 6)
+    elements = 2 ** rng.uniform(24.1, 27.9) / getattr(torch, dtype).itemsize
+    weights = [rng.uniform(0.2, 1) for _ in range(rank)]
+    shape = tuple(max(2, round(elements ** (weight / sum(weights)))) for weight in weights)
+    dims = list(range(rank))
+    while dims == sorted(dims):
+        rng.shuffle(dims)
+    return Case(RANDOM_GROUP, dtype, shape, dims=tuple(dims), seed=seed)
+
+
+# Where other transposes were reported slow; tests/python/reports/test_speed.py judges these rows.
+REPORTS = [
+    Case("reports", "float8_e4m3fn", (32768, 8192)),
+    *_cases(
+        "reports",
+        ("uint8", "float16", "float32"),
+        [_square(side) for side in (64, 128, 256, 512, 1024, 2048, 4096, 8192)],
+    ),
+    *_cases("reports", ("float16", "float32"), ((256, 786432), (786432, 256))),
+    Case("reports", "float16", (256, 1024, 768)),
+    *_cases(
+        "reports",
+        ("float32",),
+        ((1000, 10000), (1024, 10240), (10000, 1000), (10240, 1024), (5000, 50000), (5120, 50176)),
+    ),
+]
+
 GROUPS: dict[str, list[Case]] = {
     ARTICLE_GROUP: [ARTICLE_CASE],
     GRID_GROUP: GRID,
@@ -268,6 +354,9 @@ GROUPS: dict[str, list[Case]] = {
     "thin": THIN,
     "tiny-batches": TINY_BATCHES,
     "small": SMALL,
+    "permute": PERMUTE,
+    RANDOM_GROUP: [random_permute(seed) for seed in range(200)],
+    "reports": REPORTS,
 }
 DEFAULT_GROUPS = (ARTICLE_GROUP, GRID_GROUP)
 
@@ -281,6 +370,10 @@ CPU_GROUPS: dict[str, list[Case]] = {
         GRID_DTYPES,
         (_square(256), _square(1024), (1023, 1025), (65536, 16), (16, 65536), (8, 128, 96)),
     ),
+    "permute": [
+        *_permutes("bfloat16", ((2, 256, 16, 64), HEADS)),
+        *_permutes("float32", ((2, 64, 28, 28), NHWC), ((4, 16, 8, 16, 12), (4, 2, 0, 3, 1))),
+    ],
 }
 QUICK_CPU_ELEMENTS = 1 << 17
 

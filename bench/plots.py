@@ -14,7 +14,7 @@ from matplotlib import pyplot
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from bench.records import COPY, GRID_GROUP, PEERS, Row, by_case, variants_of
+from bench.records import COPY, GRID_GROUP, PEERS, RANDOM_GROUP, Row, by_case, variants_of
 
 SHARE_PLOT = "share.svg"
 BANDWIDTH_PLOT = "bandwidth.svg"
@@ -50,7 +50,8 @@ def _style(variant: str) -> tuple[str, str]:
 
 def _draw_share(rows: Sequence[Row], path: Path) -> Path | None:
     """Share of a copy per case: one line per case, one mark per variant, a panel per group."""
-    cases = by_case(row for row in rows if row.share_of_copy is not None)
+    shown_rows = (row for row in rows if row.group != RANDOM_GROUP)  # too many to read
+    cases = by_case(row for row in shown_rows if row.share_of_copy is not None)
     groups = list(dict.fromkeys(key[0] for key in cases))
     if not groups:
         return None

@@ -26,6 +26,7 @@ COPY = "copy"
 CONTIGUOUS_NAME = "contiguous"
 ARTICLE_GROUP = "article"
 GRID_GROUP = "grid"
+RANDOM_GROUP = "permute-random"
 HOST_GROUP = "host"
 OURS = ("auto", "naive", "padded", "swizzled")
 PEERS = ("torch", "compile", "triton", "geam")

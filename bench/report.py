@@ -281,8 +281,12 @@ def _host_part(record: Record) -> list[str]:
     host = [row for row in record.rows if row.ms is not None]
     if not host:
         return []
-    times = ", ".join(f"`{row.op}` {(row.ms or 0.0) * 1e3:.2f} us" for row in host)
-    return [f"**Host time of one call**, {host[0].label}: {times} ({record.stamp['method']})."]
+    calls = []
+    for label in dict.fromkeys(row.label for row in host):
+        of_call = [row for row in host if row.label == label]
+        times = ", ".join(f"`{row.op}` {(row.ms or 0.0) * 1e3:.2f} us" for row in of_call)
+        calls.append(f"{label}: {times}")
+    return [f"**Host time of one call**, {'; '.join(calls)} ({record.stamp['method']})."]
 
 
 def _accelerated_part(record: dict[str, Any] | None) -> list[str]:

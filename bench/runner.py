@@ -11,16 +11,25 @@ from torch.utils import benchmark
 
 from bench import timing
 from bench.arms import Arm, Call, NotApplicable, copy_call, copy_source, difference, eager
-from bench.grid import Case
+from bench.grid import HEADS, Case
 from bench.records import COPY, FAILED, HOST_GROUP, MEASURED, NOT_APPLICABLE, Row
 
 Clock = Callable[[Mapping[str, Call]], dict[str, timing.Timing]]
 
-HOST_SHAPE = (64, 64)
-HOST_STATEMENTS = {
-    "auto": "torch.ops.swizzle.transpose(x)",
-    "torch": "x.t().contiguous()",
-}
+# Small calls whose host time is compared: ours and torch's statement for each.
+HOST_CASES = (
+    (
+        Case(HOST_GROUP, "float32", (64, 64)),
+        {"auto": "torch.ops.swizzle.transpose(x)", "torch": "x.t().contiguous()"},
+    ),
+    (
+        Case(HOST_GROUP, "bfloat16", (2, 32, 4, 64), dims=HEADS),
+        {
+            "auto": "torch.ops.swizzle.permute(x, (0, 2, 1, 3))",
+            "torch": "x.permute(0, 2, 1, 3).contiguous()",
+        },
+    ),
+)
 
 
 def run_case(
@@ -28,7 +37,7 @@ def run_case(
 ) -> list[Row]:
     """One row per arm, the copy first; an arm that fails or cannot serve has a note, no time."""
     x = case.build(device)
-    expected = eager(x)
+    expected = eager(x, case.dims)
     calls: dict[str, Call] = {}
     rows: dict[str, Row] = {}
     if copy:
@@ -64,7 +73,7 @@ def failed_rows(case: Case, arms: Sequence[Arm], error: Exception) -> list[Row]:
 
 
 def _row(case: Case, variant: str, op: str) -> Row:
-    return Row(case.dtype, case.shape, case.layout.name, case.group, op, variant)
+    return Row(case.dtype, case.shape, case.arrangement, case.group, op, variant)
 
 
 def _checked(row: Row, call: Call, expected: torch.Tensor, keeps_nan_payloads: bool = True) -> Row:
@@ -89,32 +98,36 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text}"[:300]
 
 
-def run_host(device: torch.device, *, quick: bool = False) -> tuple[list[Row], benchmark.Compare]:
-    """Host time of one small call, ours against torch's; also the comparison ready to print."""
-    case = Case(HOST_GROUP, "float32", HOST_SHAPE)
-    x = case.build(device)
-    variables: dict[str, Any] = {"torch": torch, "x": x}
-    wrong = difference(torch.ops.swizzle.transpose(x), eager(x))
-    timings, comparison = timing.time_host(
-        HOST_STATEMENTS,
-        variables,
-        label=f"host time of one call, {case.label}, {device.type}",
-        rounds=3 if quick else 5,
-        min_run_s=0.1 if quick else 0.3,
-    )
-    rows = []
-    for variant, statement in HOST_STATEMENTS.items():
-        timed = timings[variant]
-        failed = wrong if variant == "auto" else None
-        rows.append(
-            replace(
-                _row(case, variant, statement),
-                status=FAILED if failed else MEASURED,
-                checked=failed is None,
-                ms=timed.ms,
-                ms_spread=timed.spread_ms,
-                repetitions=timed.repetitions,
-                note=failed or "",
-            )
+def run_host(
+    device: torch.device, *, quick: bool = False
+) -> tuple[list[Row], list[benchmark.Compare]]:
+    """Host time of small calls, ours against torch's; also the comparisons ready to print."""
+    rows: list[Row] = []
+    comparisons = []
+    for case, statements in HOST_CASES:
+        x = case.build(device)
+        variables: dict[str, Any] = {"torch": torch, "x": x}
+        wrong = difference(eval(statements["auto"], variables), eager(x, case.dims))
+        timings, comparison = timing.time_host(
+            statements,
+            variables,
+            label=f"host time of one call, {case.label}, {device.type}",
+            rounds=3 if quick else 5,
+            min_run_s=0.1 if quick else 0.3,
         )
-    return rows, comparison
+        comparisons.append(comparison)
+        for variant, statement in statements.items():
+            timed = timings[variant]
+            failed = wrong if variant == "auto" else None
+            rows.append(
+                replace(
+                    _row(case, variant, statement),
+                    status=FAILED if failed else MEASURED,
+                    checked=failed is None,
+                    ms=timed.ms,
+                    ms_spread=timed.spread_ms,
+                    repetitions=timed.repetitions,
+                    note=failed or "",
+                )
+            )
+    return rows, comparisons

@@ -27,6 +27,23 @@ target_compile_options(core_tests PRIVATE -Wall -Wextra -Wpedantic)
 target_link_libraries(core_tests PRIVATE GTest::gtest_main)
 gtest_discover_tests(core_tests DISCOVERY_MODE PRE_TEST)
 
+# Random strided views through canonicalisation, plans and programs, under sanitizers: with clang as a libFuzzer target,
+# `fuzz_programs CORPUS`, elsewhere with a driver of its own, which ctest runs for a bounded time.
+add_executable(fuzz_programs tests/core/fuzz/programs.cpp)
+target_include_directories(fuzz_programs PRIVATE csrc)
+target_compile_options(fuzz_programs PRIVATE -O1 -g)
+target_link_libraries(fuzz_programs PRIVATE GTest::gtest)
+set(fuzz_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+set(fuzz_arguments 30)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND fuzz_sanitizers -fsanitize=fuzzer)
+  target_compile_definitions(fuzz_programs PRIVATE SWIZZLE_LIBFUZZER)
+  set(fuzz_arguments -max_total_time=30 -max_len=128 -len_control=0)
+endif()
+target_compile_options(fuzz_programs PRIVATE ${fuzz_sanitizers})
+target_link_options(fuzz_programs PRIVATE ${fuzz_sanitizers})
+add_test(NAME Fuzz.Programs COMMAND fuzz_programs ${fuzz_arguments})
+
 # Builds that must fail, each with its sentence; the first shows that the file builds where the sizes are right.
 function(add_chunked_tile_build name element_bytes chunk_bytes cols sentence)
   add_test(NAME ChunkSwizzleBuild.${name} COMMAND ${CMAKE_CXX_COMPILER} -std=c++17 -fsyntax-only

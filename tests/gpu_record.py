@@ -1,4 +1,4 @@
-"""The record of a run on a GPU: the Python tests with CUDA required, then compute-sanitizer.
+"""The record of a run on a GPU: the Python tests with CUDA required, load, compute-sanitizer.
 
 `run --record PATH` makes it; `check --record PATH`, which needs no torch, says whether it is there,
 free of failures and of this tree. Each prints why not, and exits 1.
@@ -30,6 +30,8 @@ DEFAULT_RECORD = ROOT / "tests" / "gpu_record.json"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_EXIT_CODE = 99
 WORKERS = 8  # test processes that share the GPU
+LEAST_CASES = 20_000  # random inputs of the load
+LEAST_CALLS = 1_000_000
 
 # "ERROR SUMMARY: 2 errors" or "RACECHECK SUMMARY: 3 hazards displayed (1 error, 2 warnings)"
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards? displayed)")
@@ -43,13 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.add_argument("--record", type=Path, default=DEFAULT_RECORD)
         if name == "run":
             command.add_argument("--test-timeout", type=float, default=360, help="seconds")
-            command.add_argument("--tool-timeout", type=float, default=60, help="seconds, each")
+            command.add_argument("--tool-timeout", type=float, default=120, help="seconds, each")
+            command.add_argument("--load-timeout", type=float, default=180, help="seconds")
     options = parser.parse_args(argv)
     if options.command == "check":
         problem = find_problem(options.record, source_hash(ROOT))
         print(problem or f"GPU record {options.record.name} is of this tree and free of failures.")
         return 1 if problem else 0
-    return run(options.record, options.test_timeout, options.tool_timeout)
+    return run(options.record, options.test_timeout, options.tool_timeout, options.load_timeout)
 
 
 def find_problem(path: Path, tree_hash: str) -> str | None:
@@ -80,6 +83,10 @@ def list_failures(record: dict[str, Any]) -> list[str]:
         failures.append(f"{tests['failed']} tests failed")
     if tests.get("exit_code") != 0:
         failures.append(f"pytest ended with status {tests.get('exit_code')}")
+    two_gpus = tests.get("two_gpus", {})
+    if record.get("gpus", 1) > 1 and (two_gpus.get("skipped") or not two_gpus.get("passed")):
+        failures.append("tests of two GPUs were skipped although there were two")
+    failures += list_load_failures(record.get("load"))
     for tool in TOOLS:
         result = record.get("sanitizers", {}).get(tool)
         if result is None:
@@ -89,7 +96,24 @@ def list_failures(record: dict[str, Any]) -> list[str]:
     return failures
 
 
-def run(path: Path, test_timeout_s: float, tool_timeout_s: float) -> int:
+def list_load_failures(load: dict[str, Any] | None) -> list[str]:
+    """What is wrong with the load section of a record."""
+    if load is None:
+        return ["the load did not run"]
+    failures = []
+    for name, least in (("cases", LEAST_CASES), ("calls", LEAST_CALLS)):
+        if load.get(name, 0) < least:
+            failures.append(f"the load had {load.get(name, 0)} {name}, fewer than {least}")
+    if load.get("differences") != 0:
+        failures.append(f"load: {load.get('differences')} differences, seed {load.get('seed')}")
+    if load.get("grown") != []:
+        failures.append(f"load: memory grew: {load.get('grown')}")
+    if load.get("exit_code") != 0:
+        failures.append(f"load ended with status {load.get('exit_code')}")
+    return failures
+
+
+def run(path: Path, test_timeout_s: float, tool_timeout_s: float, load_timeout_s: float) -> int:
     """Runs everything, writes the record, and returns 0 if nothing failed.
 
     A record with failures is written too: `check` then says what they are.
@@ -110,8 +134,10 @@ def run(path: Path, test_timeout_s: float, tool_timeout_s: float) -> int:
             f"the tree is {tree_hash[:12]}: build it first."
         )
         return 1
-    record = make_stamp("pytest on CUDA tensors, then compute-sanitizer", on_gpu=True)
+    record = make_stamp("pytest on CUDA tensors, load, compute-sanitizer", on_gpu=True)
+    record["gpus"] = torch.cuda.device_count()
     record["tests"] = run_tests(test_timeout_s)
+    record["load"] = run_load(load_timeout_s)
     record["sanitizers"] = {tool: run_sanitizer(tool, tool_timeout_s) for tool in TOOLS}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -119,6 +145,7 @@ def run(path: Path, test_timeout_s: float, tool_timeout_s: float) -> int:
     tests = record["tests"]
     print(
         f"tests: {tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped; "
+        f"load: {record['load'].get('cases')} cases, {record['load'].get('differences')} wrong; "
         f"written: {path}"
     )
     for failure in failures:
@@ -156,25 +183,47 @@ def run_tests(timeout_s: float) -> dict[str, Any]:
 
 
 def count_tests(junit_xml: str) -> dict[str, Any]:
-    """Passed, failed and skipped tests of a JUnit report, the reasons and the failures' names."""
+    """Passed, failed and skipped tests of a JUnit report, the reasons and the failures' names.
+
+    `two_gpus` counts those among them that need two GPUs.
+    """
     failed: list[str] = []
     reasons: Counter[str] = Counter()
+    two_gpus: Counter[str] = Counter(passed=0, failed=0, skipped=0)
     total = 0
     for case in ElementTree.fromstring(junit_xml or "<testsuites/>").iter("testcase"):
         total += 1
         skipped = case.find("skipped")
+        outcome = "passed"
         if case.find("failure") is not None or case.find("error") is not None:
+            outcome = "failed"
             failed.append(f"{case.get('classname')}::{case.get('name')}")
         elif skipped is not None:
+            outcome = "skipped"
             reasons[skipped.get("message") or "no reason given"] += 1
+        if case.find("properties/property[@name='two_gpus']") is not None:
+            two_gpus[outcome] += 1
     skips = sum(reasons.values())
     return {
         "passed": total - len(failed) - skips,
         "failed": len(failed),
         "skipped": skips,
         "skip_reasons": dict(reasons),
+        "two_gpus": dict(two_gpus),
         "failures": failed,
     }
+
+
+def run_load(timeout_s: float) -> dict[str, Any]:
+    """Runs the random cases and the small calls; the report is empty if they did not end."""
+    print("running the load ...", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        command = [sys.executable, "tests/load_cases.py", "--report", str(report)]
+        status = _run(command, {}, timeout_s)
+        figures = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
+    note = f"ended after {timeout_s:g} s" if status is None else ""
+    return {**figures, "exit_code": status, "note": note}
 
 
 def run_sanitizer(tool: str, timeout_s: float) -> dict[str, Any]:

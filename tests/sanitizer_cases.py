@@ -1,7 +1,9 @@
-"""Small transposes and bank probes that together launch every kernel, for compute-sanitizer.
+"""Transposes and bank probes that together launch every kernel, for compute-sanitizer.
 
-Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU.
-Exits 1 if a result is wrong, or if a tile policy served no case.
+Inputs are made and results compared on the CPU, so that no kernel but ours runs on the GPU. All
+inputs are small but those for the kernels that ask the L2 cache to keep a large input.
+Exits 1 if a result is wrong, or if a tile policy served no case in one of its layouts or element
+sizes.
 """
 
 from __future__ import annotations
@@ -18,8 +20,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))  # a library built 
 from torch_swizzle import _accelerate
 
 DTYPES = (torch.uint8, torch.float16, torch.float32, torch.float64, torch.complex128)
-METHODS = ("auto", "naive", "padded", "swizzled")
+LAYOUTS = ("naive", "padded", "swizzled")
+METHODS = ("auto", *LAYOUTS)
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
+
+# Elements as wide as a chunk need neither windows nor permuted registers.
+UNSERVED = {("window", 16), ("deinterleave", 16)}
 
 # Around the edges of a 32 x 32 tile, several tiles each way, narrow sides, batches, flat runs of
 # each kind with a part of one at the end.
@@ -42,6 +48,35 @@ SHAPES = (
 )
 
 
+# From here on a kernel keeps its input (kMinKeptBytes in csrc/core). Matrices of a batch, the tiles
+# that have such kernels for them, and whether the matrices must lie side by side for it; others are
+# one matrix, expanded.
+KEPT_BYTES = 160 << 20
+KEPT_BATCHES = (
+    ((272, 288), ("vector", "vector128"), False),
+    ((2064, 12), ("flat",), False),
+    ((12, 2064), ("flat",), False),
+    ((16, 12), ("flat",), True),
+)
+
+
+def check_kept(dtype: torch.dtype, device: torch.device, least_bytes: int) -> Iterator[str]:
+    """Runs batches of at least so many bytes through their tiles; yields what is wrong."""
+    for shape, tiles, is_packed in KEPT_BATCHES:
+        matrix = storage(shape[0] * shape[1], dtype).view(shape)
+        batches = -(-least_bytes // matrix.nbytes)
+        if is_packed:
+            x = matrix.repeat(batches, 1, 1).to(device)
+        else:
+            x = matrix.to(device).expand(batches, *shape)
+        expected = matrix.t().contiguous().expand(batches, shape[1], shape[0])
+        for tile in tiles:
+            for method in LAYOUTS if has_layout(tile) else ("auto",):
+                y = torch.ops.swizzle._transpose_with(x, method, tile)
+                if not same_bits(y.cpu(), expected):
+                    yield f"{dtype} {batches} x {shape} {method} {tile}"
+
+
 def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
     """Named inputs on `device`; only whole storages are copied there."""
     for shape in SHAPES:
@@ -54,6 +89,7 @@ def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch
     yield "base one element in", base[1 : 1 + 64 * 80].view(64, 80)
     yield "base three elements in, odd", base[3 : 3 + 65 * 81].view(65, 81)
     yield "column-major", rows.t()
+    yield "column-major, pitched", rows[:, 16:96].t()  # its rows stay rows: the gather
     yield "every third column", rows[:, ::3]
     yield "every second row", rows[::2]
     yield "expanded rows", base[:80].expand(64, 80)
@@ -87,6 +123,15 @@ def known_tiles() -> list[str]:
     raise RuntimeError("an unknown tile was accepted")
 
 
+def has_layout(tile: str) -> bool:
+    """Whether a tile takes other methods than auto; every tile takes an empty input."""
+    try:
+        torch.ops.swizzle._transpose_with(torch.zeros(0, 2), "naive", tile)
+    except ValueError:
+        return False
+    return True
+
+
 def storage(count: int, dtype: torch.dtype) -> torch.Tensor:
     """Random bits on the CPU."""
     generator = torch.Generator().manual_seed(count)
@@ -102,7 +147,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 def main() -> int:
     device = torch.device("cuda" if "--cpu" not in sys.argv[1:] else "cpu")
     tiles = known_tiles()
-    served: Counter[tuple[str, int]] = Counter()
+    served: Counter[tuple[str, str, int]] = Counter()
     wrong: list[str] = []
     for dtype in DTYPES:
         for name, x in views(dtype, device):
@@ -116,12 +161,15 @@ def main() -> int:
                     except ValueError:  # not this layout or this input
                         continue
                     results[f"{method} {tile}"] = y
-                    served[tile, dtype.itemsize] += 1
+                    if min(x.shape[-2:]) > 1:  # else a plain copy, whatever the tile
+                        served[tile, method, dtype.itemsize] += 1
             wrong += [
                 f"{dtype} {name} {variant}"
                 for variant, y in results.items()
                 if not same_bits(y.cpu(), expected)
             ]
+        least_bytes = KEPT_BYTES if device.type == "cuda" else 1 << 16
+        wrong += check_kept(dtype, device, least_bytes)
         # The call refuses a torch that it was not tried on.
         if str(torch.__version__).startswith("2.11."):
             for name, whole, expected in slices(dtype, device):
@@ -136,12 +184,15 @@ def main() -> int:
     if not tiles:
         wrong.append("no tile is known")
     for tile in tiles:
-        counts = ", ".join(
-            f"{dtype.itemsize} bytes {served[tile, dtype.itemsize]}" for dtype in DTYPES
-        )
-        print(f"{tile}: {counts}")
-        if not any(served[tile, dtype.itemsize] for dtype in DTYPES):
-            wrong.append(f"tile {tile} served no case")
+        for method in METHODS if has_layout(tile) else ("auto",):
+            counts = {dtype.itemsize: served[tile, method, dtype.itemsize] for dtype in DTYPES}
+            listed = ", ".join(f"{size} bytes {count}" for size, count in counts.items())
+            print(f"{tile} {method}: {listed}")
+            wrong += [
+                f"tile {tile} served no case by method {method} with elements of {size} bytes"
+                for size, count in counts.items()
+                if not count and (tile, size) not in UNSERVED
+            ]
     for line in wrong:
         print(f"wrong: {line}")
     print(f"{sum(served.values())} forced cases, {len(wrong)} wrong")

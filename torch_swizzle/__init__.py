@@ -15,12 +15,14 @@ C++ programs find the same library with `find_package(torch_swizzle)`, given `cm
 """
 
 from ._library import cmake_prefix_path, library_path, load_library
+from ._sharding import register_when_imported
 
 load_library()
+register_when_imported()
 
 from ._accelerate import accelerate, accelerate_as_asked  # noqa: E402
 from ._build_info import version as __version__  # noqa: E402
-from ._ops import bank_probe, transpose  # noqa: E402  (the operators exist only once the library is loaded)
+from ._ops import bank_probe, permute, transpose  # noqa: E402  (exist only once the library is loaded)
 
 accelerate_as_asked()
 
@@ -30,5 +32,6 @@ __all__ = [
     "bank_probe",
     "cmake_prefix_path",
     "library_path",
+    "permute",
     "transpose",
 ]

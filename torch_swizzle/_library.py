@@ -62,18 +62,11 @@ def _describe(torch_version: str, cuda_version: str | None) -> str:
 
 def _check_loaded_copy() -> None:
     """Accept operators that this very library registered, for example linked into the program."""
-    copies = _loaded_copies()
-    if not any(filecmp.cmp(copy, library_path, shallow=False) for copy in copies):
-        owner = ", ".join(copies) or "another library in this process"
+    is_ours = hasattr(torch.ops.swizzle, "_library")
+    file, version = torch.ops.swizzle._library() if is_ours else ("", "")
+    if not is_ours or not filecmp.cmp(file, library_path, shallow=False):
+        owner = f"{file} (torch_swizzle {version})" if is_ours else "another library"
         raise ImportError(
             f"the operators swizzle::* are already registered by {owner}, so {library_path} cannot "
             "be loaded as well: keep one of the two."
         )
-
-
-def _loaded_copies() -> list[str]:
-    """Return the files named as our library that are mapped into this process."""
-    maps = Path("/proc/self/maps")
-    lines = maps.read_text().splitlines() if maps.exists() else []
-    paths = {line.split(maxsplit=5)[5] for line in lines if line.endswith("/libtorch_swizzle.so")}
-    return sorted(paths)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bank_model.hpp"
+#include "box_program.hpp"
 #include "dispatch.hpp"
 #include "gather_program.hpp"
 
@@ -163,8 +164,8 @@ void run_blocks(const typename Program::Arguments& args, Memory& memory) {
 }
 
 /// Runs a tile program over a whole problem.
-template <class Program>
-void run_tile_program(const Transposition& problem, const void* src, void* dst, HostMemory& memory) {
+template <class Program, class Shape>
+void run_tile_program(const Shape& problem, const void* src, void* dst, HostMemory& memory) {
   run_blocks<Program>(Program::make_arguments(problem, src, dst), memory);
 }
 
@@ -215,6 +216,8 @@ inline void run_plan(const Plan& plan, const Problem& problem, const void* src, 
     constexpr int kElementBytes = decltype(bytes)::value;
     if (plan.route == Route::kGather) {
       run_gather_program<kElementBytes>(problem, src, dst, memory);
+    } else if (plan.route == Route::kBox) {
+      run_tile_program<BoxProgram<kElementBytes>>(plan.box, src, dst, memory);
     } else {
       dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
         run_tile_program<decltype(program)>(plan.matrices, src, dst, memory);

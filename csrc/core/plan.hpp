@@ -5,6 +5,7 @@
 // of the same bytes, kernel time with a cold L2 cache; columns are element sizes of 1, 2, 4 and 8 bytes unless said.
 #pragma once
 
+#include "box.hpp"
 #include "tiles.hpp"
 
 namespace swizzle {
@@ -15,12 +16,13 @@ struct DeviceTraits {
 };
 
 /// How a problem is moved.
-enum class Route { kNothing, kCopy, kGather, kTile };
+enum class Route { kNothing, kCopy, kGather, kTile, kBox };
 struct Plan {
   Route route = Route::kNothing;
   Tile tile = Tile::kDirect;
   Method layout = Method::kSwizzled;
   Transposition matrices;
+  Box box;
 };
 
 /// The tile for a transposition when a layout was named: chunks where they fit, one element a lane elsewhere.
@@ -81,6 +83,10 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
     return !chunks_fit || matrices.rows * matrices.cols <= 64 || min_of(row_bytes, column_bytes) <= 32 ||
            max_of(row_bytes, column_bytes) <= 64;
   }
+  // A run of a matrix between other dimensions must fill a good part of an image, and its vectors a warp.
+  constexpr std::int64_t kMinMatrixBytes = 8 * 1024;
+  const std::int64_t length = run == FlatRun::kRows ? column_bytes : row_bytes;
+  if (row_bytes * matrices.rows < kMinMatrixBytes || length < 8 * 16) return false;
   if (!chunks_fit) return matrices.byte_count() >= kMinBytes;
   return run == FlatRun::kRows ? row_bytes <= 48 : matrices.rows <= 16 && column_bytes <= 32;
 }
@@ -103,6 +109,75 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
   return select_shared_tile(matrices, chunks_fit, device);
 }
 
+/// Whether a box may serve better than the tile that was selected for a transposition, because that tile's blocks would
+/// be mostly empty, or its runs short although other dimensions lie between the rows (or columns) that it takes.
+/// Packed matrices of up to 64 elements stay with the direct kernel, short packed sides with flat runs.
+inline bool wants_box(const Transposition& matrices, Tile tile) {
+  constexpr std::int64_t kShortBytes = 256;
+  const std::int64_t bytes = matrices.element_bytes;
+  const bool rows_are_packed = matrices.src_row_stride == matrices.cols;
+  const bool columns_are_packed = matrices.dst_col_stride == matrices.rows;
+  switch (tile) {
+    case Tile::kDeinterleave:
+    case Tile::kFlat:
+      return false;
+    case Tile::kScalar32:
+      return true;
+    case Tile::kDirect:
+      return matrices.rows * matrices.cols > 64 || !rows_are_packed || !columns_are_packed;
+    case Tile::kWindow: {
+      const std::int64_t tile_cols = bytes == 1 ? 256 : 512 / bytes;
+      if (20 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) < 7 * 128 * tile_cols) {
+        return true;
+      }
+      break;
+    }
+    default:
+      if (min_of<std::int64_t>(matrices.rows * bytes, 256) * min_of<std::int64_t>(matrices.cols * bytes, 256) / bytes <
+          2048) {
+        return true;
+      }
+      break;
+  }
+  return (matrices.cols * bytes < kShortBytes && !rows_are_packed) ||
+         (matrices.rows * bytes < kShortBytes && !columns_are_packed);
+}
+
+/// Whether a box has longer runs than any tile of these matrices could have; on large problems, twice as long ones as the
+/// tile of 32 x 32 elements.
+inline bool has_longer_runs(const Box& box, const Transposition& matrices, Tile tile) {
+  constexpr std::int64_t kLargeBytes = std::int64_t{6} << 20;
+  if (tile == Tile::kScalar32 && matrices.byte_count() >= kLargeBytes && min_of(box.input_run, box.output_run) >= 64) {
+    return true;
+  }
+  return box.input_run > matrices.cols || box.output_run > matrices.rows;
+}
+
+/// Boxes for a problem: of half size where that leaves the runs long and the problem is of few waves of blocks, whose last
+/// one should be short; smaller still where SMs would be left without any.
+inline bool find_box_for(const Problem& problem, std::uint64_t src_address, const DeviceTraits& device, Box& box) {
+  constexpr std::int64_t kFewWaves = 16;
+  constexpr std::int64_t kLongRunBytes = 512;
+  const std::int64_t share = problem.element_count() * problem.element_bytes / device.multiprocessors;
+  if (share < kFewWaves * kBoxBytes) {
+    const std::int64_t bytes = max_of<std::int64_t>(min_of<std::int64_t>(share / 2, kBoxBytes / 2), 4096);
+    if (!find_box(problem, src_address, bytes, box)) return false;
+    if (share / 2 < kBoxBytes || min_of(box.input_run, box.output_run) * box.element_bytes >= kLongRunBytes)
+      return true;
+  }
+  return find_box(problem, src_address, kBoxBytes, box);
+}
+
+/// Whether boxes are to move a problem, and which. `tile` is the one selected for its matrices, if it has any. Problems
+/// below 1 MiB are over before a box's two phases pay.
+inline bool select_box(const Problem& problem, const Transposition* matrices, Tile tile, std::uint64_t src_address,
+                       const DeviceTraits& device, Box& box) {
+  constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
+  const std::int64_t bytes = problem.element_count() * problem.element_bytes;
+  if (bytes < kMinBytes || (matrices && !wants_box(*matrices, tile))) return false;
+  return find_box_for(problem, src_address, device, box) && (!matrices || has_longer_runs(box, *matrices, tile));
+}
+
 /// Plans a canonical problem. Pure: depends on nothing but its arguments.
 inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::uint64_t dst_address, Method method,
                       const DeviceTraits& device) {
@@ -113,10 +188,19 @@ inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::ui
     return plan;
   }
   plan.route = Route::kGather;
-  if (!find_transposition(problem, plan.matrices)) return plan;
-  if (method == Method::kAuto) {
+  const bool has_matrices = find_transposition(problem, plan.matrices);
+  if (has_matrices && method == Method::kAuto) {
     plan.tile = select_tile(plan.matrices, src_address, dst_address, device);
-  } else {
+  }
+  // A named method asks for a layout in shared memory, which matters where there are matrices to transpose.
+  if ((!has_matrices || method == Method::kAuto) &&
+      select_box(problem, has_matrices ? &plan.matrices : nullptr, plan.tile, src_address, device, plan.box)) {
+    plan.route = Route::kBox;
+    plan.tile = Tile::kBox;
+    return plan;
+  }
+  if (!has_matrices) return plan;
+  if (method != Method::kAuto) {
     plan.tile = select_shared_tile(plan.matrices, allows_chunks(plan.matrices, src_address, dst_address), device);
     plan.layout = method;
   }
@@ -132,6 +216,7 @@ inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::ui
 inline bool make_forced_plan(const Problem& problem, std::uint64_t src_address, std::uint64_t dst_address,
                              Method method, Tile tile, Plan& plan) {
   plan = Plan{};
+  plan.tile = tile;
   if (problem.is_empty) return true;
   if (problem.is_copy()) {
     plan.route = Route::kCopy;
@@ -139,9 +224,12 @@ inline bool make_forced_plan(const Problem& problem, std::uint64_t src_address, 
   }
   plan.route = Route::kGather;
   if (tile == Tile::kDirect) return true;
+  if (tile == Tile::kBox) {
+    plan.route = Route::kBox;
+    return find_box(problem, src_address, kBoxBytes, plan.box);
+  }
   if (!find_transposition(problem, plan.matrices)) return false;
   plan.route = Route::kTile;
-  plan.tile = tile;
   plan.layout = method == Method::kAuto ? Method::kSwizzled : method;
   return can_serve(tile, plan.matrices, src_address, dst_address);
 }

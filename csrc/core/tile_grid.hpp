@@ -70,6 +70,7 @@ struct TiledProgram {
   static TileArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
     return make_tile_arguments(problem, src, dst, Program::row_tiles(problem), Program::col_tiles(problem));
   }
+  /// Bytes of shared memory of a launch, at most kSharedBytes.
   static constexpr int shared_bytes(const TileArguments&) { return Program::kSharedBytes; }
 };
 

@@ -21,8 +21,9 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 /// - kVector128: the same with 128-byte edges.
 /// - kDeinterleave: two to four columns, permuted in registers, whole 16-byte chunks on both sides.
 /// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
+/// - kBox:       a box over any dimensions, gathered from shared memory; not expanded, contiguous innermost in the input.
 /// - kDirect:    no tile: element by element, in output order.
-enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kDirect };
+enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kBox, kDirect };
 
 /// A value and the name that callers know it by.
 template <class Value>
@@ -39,6 +40,7 @@ inline constexpr Named<Tile> kTileNames[] = {{Tile::kScalar32, "scalar32"},
                                              {Tile::kWindow, "window"},
                                              {Tile::kDeinterleave, "deinterleave"},
                                              {Tile::kFlat, "flat"},
+                                             {Tile::kBox, "box"},
                                              {Tile::kDirect, "direct"}};
 
 /// Sets `value` to what `name` stands for in a table of names; false for a name that is not there.
@@ -132,6 +134,7 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
       return deinterleave_fits(matrices, src_address, dst_address);
     case Tile::kFlat:
       return flat_fits(matrices);
+    case Tile::kBox:
     case Tile::kDirect:
       return false;
     default:

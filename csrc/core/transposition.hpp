@@ -5,9 +5,8 @@
 
 namespace swizzle {
 
-/// Most dimensions outside the matrices. Swapping two dimensions of a contiguous tensor leaves at most three; strided
-/// inputs beyond the limit are gathered element by element.
-inline constexpr int kMaxOuterRank = 4;
+/// Most dimensions outside the matrices: rank 8 in any order. Inputs beyond the limit are gathered element by element.
+inline constexpr int kMaxOuterRank = 6;
 
 /// Equal matrices, each `rows` x `cols` in the input and `cols` x `rows` in the output, whose rows are contiguous
 /// there. Strides in elements; the stride between elements of an output row is 1.

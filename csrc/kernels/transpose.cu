@@ -2,6 +2,7 @@
 // is the program's type.
 #include <atomic>
 
+#include "core/box_program.hpp"
 #include "core/dispatch.hpp"
 #include "core/gather_program.hpp"
 #include "launch.hpp"
@@ -23,6 +24,7 @@ namespace {
 template <class Program, bool kKeepsInput>
 cudaError_t allow_shared_memory() {
   constexpr int kDefaultLimit = 48 * 1024;
+  static_assert(Program::kSharedBytes <= kGrantedSharedBytes, "some supported GPU would refuse this tile's launch");
   if constexpr (Program::kSharedBytes > kDefaultLimit) {
     constexpr int kDevices = 64;
     static std::atomic<bool> is_allowed[kDevices];
@@ -39,8 +41,8 @@ cudaError_t allow_shared_memory() {
   }
 }
 
-template <class Program, bool kKeepsInput>
-cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
+template <class Program, bool kKeepsInput, class Shape>
+cudaError_t launch_tile_kernel(const Shape& matrices, const void* src, void* dst, cudaStream_t stream) {
   const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
   if (status != cudaSuccess) return status;
   const typename Program::Arguments args = Program::make_arguments(matrices, src, dst);
@@ -50,8 +52,8 @@ cudaError_t launch_tile_kernel(const Transposition& matrices, const void* src, v
 }
 
 // Only the kernels that the program's threshold can ask for are compiled.
-template <class Program>
-cudaError_t launch_tile(const Transposition& matrices, const void* src, void* dst, cudaStream_t stream) {
+template <class Program, class Shape>
+cudaError_t launch_tile(const Shape& matrices, const void* src, void* dst, cudaStream_t stream) {
   if constexpr (Program::kMinKeptBytes == 0) {
     return launch_tile_kernel<Program, true>(matrices, src, dst, stream);
   } else if constexpr (Program::kMinKeptBytes == INT64_MAX) {
@@ -83,6 +85,7 @@ cudaError_t launch_transpose(const Plan& plan, const Problem& problem, const voi
   return dispatch_element_bytes(problem.element_bytes, [&](auto bytes) {
     constexpr int kElementBytes = decltype(bytes)::value;
     if (plan.route == Route::kGather) return launch_gather<kElementBytes>(problem, src, dst, stream);
+    if (plan.route == Route::kBox) return launch_tile<BoxProgram<kElementBytes>>(plan.box, src, dst, stream);
     return dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
       return launch_tile<decltype(program)>(plan.matrices, src, dst, stream);
     });

@@ -1,6 +1,7 @@
 // torch_swizzle::accelerate: a kernel for aten::copy_ under a backend's own key, where torch has none, so that it goes
 // before ATen's generic one and falls back to it; taking it away again leaves the dispatcher as it was.
 #include "ops/accelerate.hpp"
+#include "ops/registration.hpp"
 
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -181,6 +182,7 @@ Counts copy_counts() {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!owns_operators()) return;
   m.def("_accelerate(bool enabled, str torch_version, Device device) -> ()",
         torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(accelerate_device)));
   m.def("_is_accelerated(Device device) -> bool",

@@ -6,6 +6,7 @@
 
 #include "kernels/launch.hpp"
 #include "ops/accelerate.hpp"
+#include "ops/architecture.hpp"
 
 namespace swizzle {
 
@@ -27,7 +28,7 @@ at::Tensor& copy_cuda(at::Tensor& self, const at::Tensor& src, bool non_blocking
   const c10::cuda::CUDAGuard device_guard(self.device());
   const cudaError_t status = launch_transpose(copy.plan, copy.problem, src.const_data_ptr(), self.mutable_data_ptr(),
                                               at::cuda::getCurrentCUDAStream());
-  if (status == cudaErrorNoKernelImageForDevice) {
+  if (is_without_code(status)) {
     return leave_copy(CopyReason::kNoCode, self, src, non_blocking);
   }
   C10_CUDA_CHECK(status);

@@ -11,6 +11,7 @@
 
 #include "core/bank_probe_program.hpp"
 #include "core/host_runner.hpp"
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -79,8 +80,17 @@ at::Tensor bank_probe_autograd(const at::Tensor& x, std::int64_t ways) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(swizzle, CPU, m) { m.impl("bank_probe", &bank_probe_cpu); }
-TORCH_LIBRARY_IMPL(swizzle, Meta, m) { m.impl("bank_probe", &bank_probe_meta); }
-TORCH_LIBRARY_IMPL(swizzle, Autograd, m) { m.impl("bank_probe", &bank_probe_autograd); }
+TORCH_LIBRARY_IMPL(swizzle, CPU, m) {
+  if (!owns_operators()) return;
+  m.impl("bank_probe", &bank_probe_cpu);
+}
+TORCH_LIBRARY_IMPL(swizzle, Meta, m) {
+  if (!owns_operators()) return;
+  m.impl("bank_probe", &bank_probe_meta);
+}
+TORCH_LIBRARY_IMPL(swizzle, Autograd, m) {
+  if (!owns_operators()) return;
+  m.impl("bank_probe", &bank_probe_autograd);
+}
 
 }  // namespace swizzle

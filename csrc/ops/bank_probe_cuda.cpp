@@ -7,6 +7,7 @@
 #include "kernels/launch.hpp"
 #include "ops/architecture.hpp"
 #include "ops/bank_probe.hpp"
+#include "ops/registration.hpp"
 
 namespace swizzle {
 
@@ -27,6 +28,9 @@ at::Tensor bank_probe_cuda(const at::Tensor& x, std::int64_t ways) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(swizzle, CUDA, m) { m.impl("bank_probe", &bank_probe_cuda); }
+TORCH_LIBRARY_IMPL(swizzle, CUDA, m) {
+  if (!owns_operators()) return;
+  m.impl("bank_probe", &bank_probe_cuda);
+}
 
 }  // namespace swizzle

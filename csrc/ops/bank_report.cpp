@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/host_runner.hpp"
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 
 namespace swizzle {
@@ -175,6 +176,7 @@ at::Tensor least_of_any_layout(const at::Tensor& addresses, std::int64_t width, 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) {
+  if (!owns_operators()) return;
   m.impl("_tile_wavefronts", &tile_wavefronts);
   m.impl("_tile_accesses", &tile_accesses);
   m.impl("_bank_wavefronts", &bank_wavefronts);

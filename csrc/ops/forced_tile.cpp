@@ -2,10 +2,10 @@
 #include "ops/forced_tile.hpp"
 
 #include <ATen/Functions.h>
-#include <ATen/WrapDimUtils.h>
 #include <torch/library.h>
 
 #include "core/host_runner.hpp"
+#include "ops/registration.hpp"
 
 namespace swizzle {
 
@@ -20,6 +20,8 @@ std::string_view requirement_of(Tile tile) {
              "bytes";
     case Tile::kFlat:
       return "one packed side of at most 128 or matrices of at most 16 KiB, base and the rest in multiples of 16 bytes";
+    case Tile::kBox:
+      return "at most 8 dimensions, none expanded, the densest without gaps";
     case Tile::kWindow:
       return "contiguous rows of aligned elements of up to 8 bytes";
     default:
@@ -31,11 +33,11 @@ std::string_view requirement_of(Tile tile) {
 
 ForcedRequest check_forced(const at::Tensor& self, std::string_view method, std::string_view tile) {
   ForcedRequest forced;
+  forced.request.op = kForcedName;
   forced.request.method = check_method(kForcedName, method);
   forced.tile = check_tile(kForcedName, tile);
   check_tensor_kind(kForcedName, self);
-  forced.request.dim0 = at::maybe_wrap_dim(-2, self.dim());
-  forced.request.dim1 = at::maybe_wrap_dim(-1, self.dim());
+  exchange_dims(self, -2, -1, forced.request);
   TORCH_CHECK_VALUE(has_layout(forced.tile) || forced.request.method == Method::kAuto, kForcedName,
                     ": expected method 'auto' for tile '", tile, "', which leaves no choice of layout, got '", method,
                     "'");
@@ -63,7 +65,7 @@ namespace {
 
 at::Tensor transpose_with_cpu(const at::Tensor& self, std::string_view method, std::string_view tile) {
   const ForcedRequest forced = check_forced(self, method, tile);
-  at::Tensor out = at::empty(exchange_dims(self.sizes(), forced.request), self.options());
+  at::Tensor out = at::empty(permute_sizes(self.sizes(), forced.request), self.options());
   const auto* src = static_cast<const unsigned char*>(self.const_data_ptr());
   auto* dst = static_cast<unsigned char*>(out.mutable_data_ptr());
   const Problem problem = make_problem(self, forced.request, dst);
@@ -75,12 +77,18 @@ at::Tensor transpose_with_cpu(const at::Tensor& self, std::string_view method, s
 
 at::Tensor transpose_with_meta(const at::Tensor& self, std::string_view method, std::string_view tile) {
   const ForcedRequest forced = check_forced(self, method, tile);
-  return at::empty_symint(exchange_dims(self.sym_sizes(), forced.request), self.options());
+  return at::empty_symint(permute_sizes(self.sym_sizes(), forced.request), self.options());
 }
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(swizzle, CPU, m) { m.impl("_transpose_with", &transpose_with_cpu); }
-TORCH_LIBRARY_IMPL(swizzle, Meta, m) { m.impl("_transpose_with", &transpose_with_meta); }
+TORCH_LIBRARY_IMPL(swizzle, CPU, m) {
+  if (!owns_operators()) return;
+  m.impl("_transpose_with", &transpose_with_cpu);
+}
+TORCH_LIBRARY_IMPL(swizzle, Meta, m) {
+  if (!owns_operators()) return;
+  m.impl("_transpose_with", &transpose_with_meta);
+}
 
 }  // namespace swizzle

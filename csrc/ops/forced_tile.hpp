@@ -11,7 +11,7 @@ inline constexpr std::string_view kForcedName = "swizzle::_transpose_with";
 
 /// A checked call of the private op: the last two dimensions, a tile, and a method that the tile has a layout for.
 struct ForcedRequest {
-  TransposeRequest request;
+  PermuteRequest request;
   Tile tile = Tile::kDirect;
 };
 

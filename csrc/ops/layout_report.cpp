@@ -5,6 +5,8 @@
 
 #include "core/layout_notation.hpp"
 
+#include "ops/registration.hpp"
+
 namespace swizzle {
 
 namespace {
@@ -61,6 +63,7 @@ at::Tensor layout_offsets(std::string_view layout, std::int64_t rows, std::int64
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) {
+  if (!owns_operators()) return;
   m.impl("_layout_numbers", &layout_numbers);
   m.impl("_layout_offsets", &layout_offsets);
 }

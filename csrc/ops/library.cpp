@@ -2,13 +2,19 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "ops/registration.hpp"
 #include "ops/request.hpp"
 #include "torch_swizzle/torch_swizzle.h"
 
-TORCH_LIBRARY(swizzle, m) {
+// A fragment, since the macro that claims the whole namespace ends the process where another copy has done so.
+TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!swizzle::owns_operators()) return;
   m.def("transpose(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\") -> Tensor",
         {at::Tag::pt2_compliant_tag});
   m.def("transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
+        {at::Tag::pt2_compliant_tag});
+  m.def("permute(Tensor self, int[] dims, *, str method=\"auto\") -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def("permute.out(Tensor self, int[] dims, *, str method=\"auto\", Tensor(a!) out) -> Tensor(a!)",
         {at::Tag::pt2_compliant_tag});
   m.def("_transpose_with(Tensor self, str method, str tile) -> Tensor", {at::Tag::pt2_compliant_tag});
   m.def("bank_probe(Tensor x, int ways) -> Tensor", {at::Tag::pt2_compliant_tag});
@@ -24,6 +30,7 @@ TORCH_LIBRARY(swizzle, m) {
       "Tensor");
   m.def("_layout_numbers(str layout, int rows, int cols, int element_bytes) -> int[]");
   m.def("_layout_offsets(str layout, int rows, int cols, int element_bytes) -> Tensor");
+  m.def("_library() -> str[]", &swizzle::identify_library);
 }
 
 namespace torch_swizzle {
@@ -39,6 +46,18 @@ at::Tensor& transpose_out(at::Tensor& out, const at::Tensor& self, std::int64_t 
   using Signature = at::Tensor&(const at::Tensor&, std::int64_t, std::int64_t, std::string_view, at::Tensor&);
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::transpose", "out").typed<Signature>();
   return op.call(self, dim0, dim1, method, out);
+}
+
+at::Tensor permute(const at::Tensor& self, at::IntArrayRef dims, std::string_view method) {
+  using Signature = at::Tensor(const at::Tensor&, at::IntArrayRef, std::string_view);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::permute", "").typed<Signature>();
+  return op.call(self, dims, method);
+}
+
+at::Tensor& permute_out(at::Tensor& out, const at::Tensor& self, at::IntArrayRef dims, std::string_view method) {
+  using Signature = at::Tensor&(const at::Tensor&, at::IntArrayRef, std::string_view, at::Tensor&);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("swizzle::permute", "out").typed<Signature>();
+  return op.call(self, dims, method, out);
 }
 
 const char* version() { return TORCH_SWIZZLE_VERSION; }
@@ -67,8 +86,17 @@ constexpr c10::DispatchKey kRefusedKeys[] = {
 at::Tensor refuse_transpose(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view) {
   refuse("swizzle::transpose", self);
 }
-at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view, at::Tensor&) {
-  refuse("swizzle::transpose", self);
+at::Tensor& refuse_transpose_out(const at::Tensor& self, std::int64_t, std::int64_t, std::string_view,
+                                 at::Tensor& out) {
+  check_tensor_kind("swizzle::transpose", self);
+  refuse("swizzle::transpose(out=...)", out);
+}
+at::Tensor refuse_permute(const at::Tensor& self, at::IntArrayRef, std::string_view) {
+  refuse("swizzle::permute", self);
+}
+at::Tensor& refuse_permute_out(const at::Tensor& self, at::IntArrayRef, std::string_view, at::Tensor& out) {
+  check_tensor_kind("swizzle::permute", self);
+  refuse("swizzle::permute(out=...)", out);
 }
 at::Tensor refuse_transpose_with(const at::Tensor& self, std::string_view, std::string_view) {
   refuse("swizzle::_transpose_with", self);
@@ -78,9 +106,12 @@ at::Tensor refuse_bank_probe(const at::Tensor& x, std::int64_t) { refuse("swizzl
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(swizzle, m) {
+  if (!owns_operators()) return;
   for (const c10::DispatchKey key : kRefusedKeys) {
     m.impl("transpose", torch::dispatch(key, &refuse_transpose));
     m.impl("transpose.out", torch::dispatch(key, &refuse_transpose_out));
+    m.impl("permute", torch::dispatch(key, &refuse_permute));
+    m.impl("permute.out", torch::dispatch(key, &refuse_permute_out));
     m.impl("_transpose_with", torch::dispatch(key, &refuse_transpose_with));
     m.impl("bank_probe", torch::dispatch(key, &refuse_bank_probe));
   }

@@ -6,8 +6,8 @@
 
 namespace swizzle {
 
-bool prepare_out(const at::Tensor& self, const TransposeRequest& request, const at::Tensor& out) {
-  at::native::resize_output(out, exchange_dims(self.sizes(), request));
+bool prepare_out(const at::Tensor& self, const PermuteRequest& request, const at::Tensor& out) {
+  at::native::resize_output(out, permute_sizes(self.sizes(), request));
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   return out.is_contiguous() && at::get_overlap_status(out, self) == at::MemOverlapStatus::No;

@@ -10,6 +10,6 @@ namespace swizzle {
 /// Resizes a checked `out` as torch's out variants do, and raises RuntimeError where it overlaps itself or `self`. True
 /// where the result may be written straight into it; false where its strides, or an overlap that torch cannot decide,
 /// ask for a copy of a finished result.
-bool prepare_out(const at::Tensor& self, const TransposeRequest& request, const at::Tensor& out);
+bool prepare_out(const at::Tensor& self, const PermuteRequest& request, const at::Tensor& out);
 
 }  // namespace swizzle

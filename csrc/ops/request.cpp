@@ -16,9 +16,18 @@ std::string list_names(const Entry (&entries)[kCount]) {
   return names.str();
 }
 
-bool is_packed(at::ScalarType dtype) {
-  return dtype == at::ScalarType::Float4_e2m1fn_x2 || dtype == at::ScalarType::Bits1x8 ||
-         dtype == at::ScalarType::Bits2x4 || dtype == at::ScalarType::Bits4x2;
+// Two or more elements in a byte, or an element of fewer bits than its byte has: a byte is no element there.
+bool is_sub_byte(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::ScalarType::Float4_e2m1fn_x2:
+    case at::ScalarType::Bits1x8:
+    case at::ScalarType::Bits2x4:
+    case at::ScalarType::Bits4x2:
+      return true;
+    default:
+      return (dtype >= at::ScalarType::UInt1 && dtype <= at::ScalarType::UInt7) ||
+             (dtype >= at::ScalarType::Int1 && dtype <= at::ScalarType::Int7);
+  }
 }
 
 }  // namespace
@@ -30,7 +39,7 @@ void check_tensor_kind(std::string_view op, const at::Tensor& self) {
                               self.scalar_type(), " on ", self.device());
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_quantized(), op, ": expected a tensor that is not quantized, got dtype ",
                               self.scalar_type(), " on ", self.device());
-  TORCH_CHECK_NOT_IMPLEMENTED(!is_packed(self.scalar_type()), op,
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_sub_byte(self.scalar_type()), op,
                               ": expected a dtype of whole bytes, got the packed dtype ", self.scalar_type(), " on ",
                               self.device());
   const auto bytes = self.element_size();
@@ -55,29 +64,69 @@ Tile check_tile(std::string_view op, std::string_view name) {
   return tile;
 }
 
-TransposeRequest check_transpose(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1,
-                                 std::string_view method) {
-  TransposeRequest request;
-  request.method = check_method("swizzle::transpose", method);
-  check_tensor_kind("swizzle::transpose", self);
-  request.dim0 = at::maybe_wrap_dim(dim0, self.dim());
-  request.dim1 = at::maybe_wrap_dim(dim1, self.dim());
+void exchange_dims(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, PermuteRequest& request) {
+  const auto first = static_cast<std::size_t>(at::maybe_wrap_dim(dim0, self.dim()));
+  const auto second = static_cast<std::size_t>(at::maybe_wrap_dim(dim1, self.dim()));
+  request.rank = static_cast<int>(self.dim());
+  for (int i = 0; i < request.rank; ++i) request.dims[i] = static_cast<std::uint8_t>(i);
+  if (request.rank > 0) std::swap(request.dims[first], request.dims[second]);
+}
+
+PermuteRequest check_transpose(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method) {
+  PermuteRequest request;
+  request.op = "swizzle::transpose";
+  request.method = check_method(request.op, method);
+  check_tensor_kind(request.op, self);
+  exchange_dims(self, dim0, dim1, request);
   return request;
 }
 
-void check_out(const at::Tensor& self, const at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "swizzle::transpose: expected out to have dtype ",
-              self.scalar_type(), ", got ", out.scalar_type());
-  TORCH_CHECK(out.device() == self.device(), "swizzle::transpose: expected out to be on ", self.device(), ", got ",
-              out.device());
-  TORCH_CHECK(out.layout() == at::kStrided, "swizzle::transpose: expected a dense (strided) out, got layout ",
-              out.layout());
+PermuteRequest check_permute(const at::Tensor& self, at::IntArrayRef dims, std::string_view method) {
+  PermuteRequest request;
+  request.op = "swizzle::permute";
+  request.method = check_method(request.op, method);
+  check_tensor_kind(request.op, self);
+  request.rank = static_cast<int>(self.dim());
+  bool is_permutation = dims.size() == static_cast<std::size_t>(request.rank);
+  std::uint64_t seen = 0;
+  for (int i = 0; is_permutation && i < request.rank; ++i) {
+    const std::int64_t dim = dims[i] < 0 ? dims[i] + request.rank : dims[i];
+    is_permutation = dim >= 0 && dim < request.rank && (seen >> dim & 1u) == 0;
+    if (!is_permutation) break;
+    seen |= std::uint64_t{1} << dim;
+    request.dims[i] = static_cast<std::uint8_t>(dim);
+  }
+  if (!is_permutation) {
+    self.permute(dims);  // raises torch's own error
+    TORCH_CHECK(false, request.op, ": expected dims to be a permutation of ", request.rank, " dimensions, got ", dims);
+  }
+  return request;
 }
 
-Problem make_problem(const at::Tensor& self, const TransposeRequest& request, const void* dst) {
-  const auto sizes = exchange_dims(self.sizes(), request);
-  const auto strides = exchange_dims(self.strides(), request);
-  return canonicalize(static_cast<int>(self.dim()), sizes.data(), strides.data(), static_cast<int>(self.element_size()),
+void check_out(std::string_view op, const at::Tensor& self, const at::Tensor& out) {
+  TORCH_CHECK_TYPE(out.defined(), op, ": expected out to be a tensor, got None");
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(), op, ": expected out to have dtype ", self.scalar_type(),
+              ", got ", out.scalar_type());
+  TORCH_CHECK(out.device() == self.device(), op, ": expected out to be on ", self.device(), ", got ", out.device());
+  TORCH_CHECK(out.layout() == at::kStrided, op, ": expected a dense (strided) out, got layout ", out.layout());
+}
+
+at::Tensor permuted_view(const at::Tensor& self, const PermuteRequest& request) {
+  at::DimVector dims;
+  for (int i = 0; i < request.rank; ++i) dims.push_back(request.dims[i]);
+  return self.permute(dims);
+}
+
+Problem make_problem(const at::Tensor& self, const PermuteRequest& request, const void* dst) {
+  const at::IntArrayRef sizes = self.sizes();
+  const at::IntArrayRef strides = self.strides();
+  std::int64_t permuted_sizes[kMaxRank];
+  std::int64_t permuted_strides[kMaxRank];
+  for (int i = 0; i < request.rank; ++i) {
+    permuted_sizes[i] = sizes[request.dims[i]];
+    permuted_strides[i] = strides[request.dims[i]];
+  }
+  return canonicalize(request.rank, permuted_sizes, permuted_strides, static_cast<int>(self.element_size()),
                       address_of(self.const_data_ptr()), address_of(dst));
 }
 

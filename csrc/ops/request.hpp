@@ -11,15 +11,23 @@
 
 namespace swizzle {
 
-/// A checked call: dimensions in 0 .. dim() - 1 (both 0 for a zero-dimensional tensor) and a known method.
-struct TransposeRequest {
-  std::int64_t dim0 = 0;
-  std::int64_t dim1 = 0;
+/// A checked call of an op: dimension i of the output is dimension dims[i] of the input, in 0 .. rank - 1 and each once.
+/// A transpose is the permutation that exchanges two dimensions.
+struct PermuteRequest {
+  std::string_view op;
+  int rank = 0;
+  std::uint8_t dims[kMaxRank];
   Method method = Method::kAuto;
 };
 
 /// Raises IndexError (dimensions, torch.transpose's text), ValueError (method) or NotImplementedError (kind of tensor).
-TransposeRequest check_transpose(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method);
+PermuteRequest check_transpose(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, std::string_view method);
+
+/// Raises what torch.permute raises for `dims`, ValueError (method) or NotImplementedError (kind of tensor).
+PermuteRequest check_permute(const at::Tensor& self, at::IntArrayRef dims, std::string_view method);
+
+/// The order of a rank-dimensional tensor's dimensions with two of them exchanged (negative ones count from the end).
+void exchange_dims(const at::Tensor& self, std::int64_t dim0, std::int64_t dim1, PermuteRequest& request);
 
 /// Raises NotImplementedError unless the tensor is dense with elements of 1, 2, 4, 8 or 16 bytes.
 void check_tensor_kind(std::string_view op, const at::Tensor& self);
@@ -28,19 +36,22 @@ void check_tensor_kind(std::string_view op, const at::Tensor& self);
 Method check_method(std::string_view op, std::string_view name);
 Tile check_tile(std::string_view op, std::string_view name);
 
-/// Raises RuntimeError unless `out` may receive the result: dtype and device of `self`.
-void check_out(const at::Tensor& self, const at::Tensor& out);
+/// Raises RuntimeError unless `out` may receive the result: dtype and device of `self`; TypeError for None.
+void check_out(std::string_view op, const at::Tensor& self, const at::Tensor& out);
 
-/// Sizes with two entries exchanged.
+/// The input's sizes in the output's order.
 template <class Sizes>
-auto exchange_dims(const Sizes& sizes, const TransposeRequest& request) {
-  c10::SmallVector<typename Sizes::value_type, at::kDimVectorStaticSize> result(sizes.begin(), sizes.end());
-  if (!result.empty()) std::swap(result[request.dim0], result[request.dim1]);
+auto permute_sizes(const Sizes& sizes, const PermuteRequest& request) {
+  c10::SmallVector<typename Sizes::value_type, at::kDimVectorStaticSize> result;
+  for (int i = 0; i < request.rank; ++i) result.push_back(sizes[request.dims[i]]);
   return result;
 }
 
-/// The problem of writing self.transpose(dim0, dim1) contiguously to `dst`.
-Problem make_problem(const at::Tensor& self, const TransposeRequest& request, const void* dst);
+/// The input with its dimensions in the output's order, as a view.
+at::Tensor permuted_view(const at::Tensor& self, const PermuteRequest& request);
+
+/// The problem of writing permuted_view(self, request) contiguously to `dst`.
+Problem make_problem(const at::Tensor& self, const PermuteRequest& request, const void* dst);
 
 inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 

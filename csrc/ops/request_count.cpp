@@ -8,6 +8,7 @@
 #include "core/request_counter.hpp"
 #include "ops/bank_probe.hpp"
 #include "ops/forced_tile.hpp"
+#include "ops/registration.hpp"
 
 namespace swizzle {
 
@@ -40,20 +41,24 @@ const unsigned char* base_of(const at::Tensor& tensor) {
 // The requests of _transpose_with(self, method, tile).
 at::Tensor transpose_requests(const at::Tensor& self, std::string_view method, std::string_view tile) {
   const ForcedRequest forced = check_forced(self, method, tile);
-  const at::Tensor out = at::empty(exchange_dims(self.sizes(), forced.request), self.options().device(at::kMeta));
+  const at::Tensor out = at::empty(permute_sizes(self.sizes(), forced.request), self.options().device(at::kMeta));
   const Problem problem = make_problem(self, forced.request, out.const_data_ptr());
   const Plan plan = check_forced_plan(self, problem, out, forced);
+  // Never written to: a counter stores nothing.
+  auto* dst = const_cast<unsigned char*>(base_of(out));
   RequestCounter counter;
-  if (plan.route == Route::kTile) {
-    dispatch_element_bytes(problem.element_bytes, [&](auto bytes) {
-      dispatch_program<decltype(bytes)::value>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
+  dispatch_element_bytes(problem.element_bytes, [&](auto bytes) {
+    constexpr int kElementBytes = decltype(bytes)::value;
+    if (plan.route == Route::kBox) {
+      using Program = BoxProgram<kElementBytes>;
+      run_blocks<Program>(Program::make_arguments(plan.box, base_of(self), dst), counter);
+    } else if (plan.route == Route::kTile) {
+      dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
         using Program = decltype(program);
-        // Never written to: a counter stores nothing.
-        auto* dst = const_cast<unsigned char*>(base_of(out));
         run_blocks<Program>(Program::make_arguments(plan.matrices, base_of(self), dst), counter);
       });
-    });
-  }
+    }
+  });
   return list_counts(counter);
 }
 
@@ -71,6 +76,7 @@ at::Tensor bank_probe_requests(const at::Tensor& x, std::int64_t ways) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(swizzle, CompositeExplicitAutograd, m) {
+  if (!owns_operators()) return;
   m.impl("_transpose_requests", &transpose_requests);
   m.impl("_bank_probe_requests", &bank_probe_requests);
 }

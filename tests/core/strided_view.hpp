@@ -50,6 +50,24 @@ inline View matrix_view(int element_bytes, std::int64_t rows, std::int64_t cols,
   return view;
 }
 
+/// A contiguous tensor of these sizes with its dimensions in another order.
+inline View permuted_view(int element_bytes, const std::vector<std::int64_t>& sizes,
+                          const std::vector<std::size_t>& dims) {
+  std::vector<std::int64_t> strides(sizes.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= sizes[i];
+  }
+  View view;
+  view.element_bytes = element_bytes;
+  for (const std::size_t dim : dims) {
+    view.size.push_back(sizes[dim]);
+    view.stride.push_back(strides[dim]);
+  }
+  return view;
+}
+
 /// Memory for a view: random source bytes, and a destination between two margins, all poisoned.
 class Arena {
  public:
@@ -89,7 +107,7 @@ class Arena {
     } catch (const std::out_of_range& error) {
       return ::testing::AssertionFailure() << view_.describe() << ": " << error.what();
     }
-    if (plan.route == Route::kTile || plan.route == Route::kGather) {
+    if (plan.route != Route::kNothing && plan.route != Route::kCopy) {
       for (std::size_t i = 0; i < writes_.size(); ++i) {
         if (writes_[i] != 1)
           return ::testing::AssertionFailure()

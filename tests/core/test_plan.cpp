@@ -74,6 +74,65 @@ TEST(Canonicalize, NeverWidensBeyondWhatAddressesAndStridesAllow) {
   EXPECT_EQ(canonical(view_of(1, {5, 24}, {80, 1})).element_bytes, 8);
 }
 
+// Rank 0 to 8, dimensions in memory in any order, dense, with gaps, expanded or overlapping, from any address: the
+// canonical problem reads the same bytes in the same order, and nothing of it could be left out.
+TEST(Canonicalize, KeepsEveryByteInItsPlaceWhateverTheStrides) {
+  std::mt19937 random(3);
+  const auto below = [&](std::int64_t limit) { return static_cast<std::int64_t>(random()) % limit; };
+  // Byte offsets of the source, in the output's order.
+  const auto offsets_of = [](int rank, const std::int64_t* size, const std::int64_t* stride, int bytes) {
+    std::vector<std::int64_t> offsets = {0};
+    for (int i = 0; i < rank; ++i) {
+      std::vector<std::int64_t> outer;
+      outer.swap(offsets);
+      for (const std::int64_t base : outer) {
+        for (std::int64_t k = 0; k < size[i]; ++k) offsets.push_back(base + k * stride[i] * bytes);
+      }
+    }
+    std::vector<std::int64_t> result;
+    for (const std::int64_t base : offsets) {
+      for (int byte = 0; byte < bytes; ++byte) result.push_back(base + byte);
+    }
+    return result;
+  };
+  int widened = 0;
+  for (int round = 0; round < 5000; ++round) {
+    View view;
+    view.element_bytes = 1 << below(5);
+    const int rank = static_cast<int>(below(9));
+    std::vector<std::size_t> order;
+    for (int d = 0; d < rank; ++d) {
+      view.size.push_back(1 + below(rank < 4 ? 9 : 4));
+      view.stride.push_back(0);
+      order.push_back(static_cast<std::size_t>(d));
+    }
+    if (below(2) == 0) std::shuffle(order.begin(), order.end(), random);
+    std::reverse(order.begin(), order.end());
+    std::int64_t stride = 1;
+    for (const std::size_t d : order) {
+      view.stride[d] = below(15) == 0 ? below(3) : stride;
+      stride *= view.size[d];
+      if (below(5) == 0) stride += below(2) == 0 ? 1 : 16 - stride % 16;
+    }
+    const auto src = static_cast<std::uint64_t>(below(3) == 0 ? below(33) : 0);
+    const auto dst = static_cast<std::uint64_t>(below(3) == 0 ? below(33) : 0);
+    const Problem problem = canonical(view, src, dst);
+    ASSERT_EQ(offsets_of(problem.rank, problem.size, problem.src_stride, problem.element_bytes),
+              offsets_of(rank, view.size.data(), view.stride.data(), view.element_bytes))
+        << view.describe();
+    ASSERT_EQ(src % problem.element_bytes, 0u);
+    ASSERT_EQ(dst % problem.element_bytes, 0u);
+    for (int i = 0; i < problem.rank; ++i) {
+      ASSERT_GT(problem.size[i], 1) << view.describe();
+      if (i > 0) {
+        ASSERT_NE(problem.src_stride[i - 1], problem.size[i] * problem.src_stride[i]) << view.describe();
+      }
+    }
+    widened += problem.element_bytes > view.element_bytes ? 1 : 0;
+  }
+  EXPECT_GT(widened, 300);
+}
+
 TEST(Transposition, IsFoundBetweenTheDensestAndTheInnermostDimension) {
   Transposition matrices;
   ASSERT_TRUE(find_transposition(canonical(view_of(4, {9, 5, 6, 7}, {210, 1, 35, 5})), matrices));
@@ -197,18 +256,78 @@ TEST(Plan, NamesParseBackToWhatTheyName) {
   EXPECT_FALSE(parse_name(kTileNames, "scalar33", tile));
 }
 
+// The permutes that models make, and odd ones: what each is moved by.
+TEST(Plan, GivesEveryOrderOfDimensionsAProgramThatSuitsIt) {
+  const auto name_of_plan = [](int bytes, const std::vector<std::int64_t>& sizes,
+                               const std::vector<std::size_t>& dims) {
+    const Plan plan = plan_of(canonical(permuted_view(bytes, sizes, dims)));
+    return plan.route == Route::kCopy ? "copy" : name_of(plan.tile);
+  };
+  // Attention heads, forth and back; K transposed.
+  EXPECT_EQ(name_of_plan(2, {8, 2048, 32, 128}, {0, 2, 1, 3}), "box");
+  EXPECT_EQ(name_of_plan(2, {8, 32, 2048, 128}, {0, 2, 1, 3}), "box");
+  EXPECT_EQ(name_of_plan(2, {2, 4429, 24, 64}, {0, 2, 1, 3}), "box");
+  EXPECT_EQ(name_of_plan(2, {1, 4608, 24, 128}, {0, 2, 1, 3}), "box");
+  EXPECT_EQ(name_of_plan(2, {64, 12, 512, 64}, {0, 1, 3, 2}), "vector");
+  // NCHW to NHWC and back.
+  EXPECT_EQ(name_of_plan(2, {32, 256, 56, 56}, {0, 2, 3, 1}), "vector");
+  EXPECT_EQ(name_of_plan(2, {32, 56, 56, 256}, {0, 3, 1, 2}), "vector");
+  for (const int bytes : {2, 4}) {
+    EXPECT_EQ(name_of_plan(bytes, {64, 2048, 7, 7}, {0, 2, 3, 1}), "flat");
+    EXPECT_EQ(name_of_plan(bytes, {64, 7, 7, 2048}, {0, 3, 1, 2}), "flat");
+  }
+  EXPECT_EQ(name_of_plan(2, {8, 8, 512, 512}, {0, 2, 3, 1}), "flat");
+  EXPECT_EQ(name_of_plan(2, {8, 512, 512, 8}, {0, 3, 1, 2}), "flat");
+  // Images, experts.
+  EXPECT_EQ(name_of_plan(1, {16, 1080, 1920, 3}, {0, 3, 1, 2}), "deinterleave");
+  EXPECT_EQ(name_of_plan(1, {16, 3, 1080, 1920}, {0, 2, 3, 1}), "flat");
+  EXPECT_EQ(name_of_plan(1, {32, 4032, 7168}, {0, 2, 1}), "vector");
+  EXPECT_EQ(name_of_plan(2, {16, 8192, 5120}, {0, 2, 1}), "vector");
+  // Reversed and odd; five dimensions.
+  EXPECT_EQ(name_of_plan(4, {33, 100019, 33}, {2, 1, 0}), "box");
+  EXPECT_EQ(name_of_plan(2, {1, 462, 16, 64}, {0, 2, 3, 1}), "scalar32");
+  EXPECT_EQ(name_of_plan(4, {99999, 2, 2}, {0, 2, 1}), "direct");
+  EXPECT_EQ(name_of_plan(4, {4, 16, 32, 64, 48}, {4, 2, 0, 3, 1}), "box");
+  EXPECT_EQ(name_of_plan(2, {2, 3, 224, 224, 4}, {0, 4, 1, 2, 3}), "deinterleave");
+  // Nothing moves.
+  EXPECT_EQ(name_of_plan(2, {8, 1, 32, 128}, {0, 2, 1, 3}), "copy");
+}
+
+TEST(Plan, TakesBoxesWhereOtherTilesWouldBeMostlyEmpty) {
+  const auto tile_of = [](const View& view) { return plan_of(canonical(view)).tile; };
+  // Short odd sides between other dimensions; alone they are flat runs.
+  EXPECT_EQ(tile_of(matrix_view(2, 2184529, 12, 12)), Tile::kFlat);
+  EXPECT_EQ(tile_of(permuted_view(1, {690, 53, 11, 57}, {1, 3, 0, 2})), Tile::kBox);
+  EXPECT_EQ(tile_of(permuted_view(16, {35, 57, 29, 54, 3}, {4, 0, 2, 1, 3})), Tile::kBox);
+  // Rows that stay as they are, at any pitch.
+  View rows = permuted_view(1, {3000, 1001}, {0, 1});
+  rows.stride[0] = 1003;
+  EXPECT_EQ(tile_of(rows), Tile::kBox);
+  EXPECT_EQ(plan_of(canonical(rows), Method::kPadded).tile, Tile::kBox) << "no layout to choose where rows stay";
+  // Below a MiB, or expanded: element by element.
+  rows.size[0] = 300;
+  EXPECT_EQ(plan_of(canonical(rows)).route, Route::kGather);
+  rows.size[0] = 3000;
+  rows.stride[0] = 0;
+  EXPECT_EQ(plan_of(canonical(rows)).route, Route::kGather);
+}
+
 // Any strided view, any method: the planned program writes what element-by-element indexing says.
 TEST(Plan, EveryRandomViewIsMovedRight) {
   std::mt19937 random(7);
   const auto below = [&](int limit) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit)); };
-  int routes[4] = {};
+  int routes[5] = {};
   for (int round = 0; round < 4000; ++round) {
     View view;
     view.element_bytes = 1 << below(5);
-    const std::int64_t rank = below(6);
+    const std::int64_t rank = below(7);
     std::vector<std::int64_t> order;
     for (std::int64_t d = 0; d < rank; ++d) {
-      view.size.push_back(round % 50 == 0 && d == 1 ? 0 : below(10) == 0 ? 1 : 1 + below(rank < 3 ? 70 : 9));
+      view.size.push_back(round % 50 == 0 && d == 1 ? 0
+                          : below(10) == 0          ? 1
+                                                    : 1 + below(rank < 3   ? 70
+                                                                : rank < 6 ? 9
+                                                                           : 5));
       view.stride.push_back(0);
       order.push_back(d);
     }
@@ -229,7 +348,33 @@ TEST(Plan, EveryRandomViewIsMovedRight) {
     ++routes[static_cast<int>(plan.route)];
     ASSERT_TRUE(arena.run(plan, problem)) << "round " << round;
   }
-  for (const int count : routes) EXPECT_GT(count, 20) << "each route must have been taken";
+  // (Boxes are for problems larger than these; test_box.cpp runs them.)
+  for (const Route route : {Route::kNothing, Route::kCopy, Route::kGather, Route::kTile}) {
+    EXPECT_GT(routes[static_cast<int>(route)], 20) << "each route must have been taken";
+  }
+}
+
+// The shapes that bring each program to its kernel: whole chunks, odd sides, short sides, few columns.
+TEST(SharedMemory, OfEveryKernelIsGrantedByEverySupportedGpu) {
+  int largest = 0;
+  int without = 0;
+  for (const int bytes : {1, 2, 4, 8, 16}) {
+    for (const auto& tile : kTileNames) {
+      for (const auto& method : kMethodNames) {
+        for (const auto& [rows, cols] : {std::pair{1024, 1024}, {1023, 1023}, {4096, 6}, {6, 4096}, {4096, 3}}) {
+          const Problem problem = canonical(matrix_view(bytes, rows, cols, cols));
+          Plan plan;
+          if (!make_forced_plan(problem, 0, 0, method.value, tile.value, plan)) continue;
+          const int asked = shared_bytes_of(plan, problem.element_bytes, nullptr, nullptr);
+          EXPECT_LE(asked, kGrantedSharedBytes) << tile.name << " " << method.name << " " << bytes;
+          largest = std::max(largest, asked);
+          without += asked == 0 ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(largest, 48 * 1024) << "some tile must be granted more than a launch gets unasked";
+  EXPECT_GT(without, 0) << "direct and deinterleave use none";
 }
 
 }  // namespace

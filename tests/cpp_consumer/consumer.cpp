@@ -1,4 +1,6 @@
-// A LibTorch program: the public function forward and backward, with and without arguments, and its errors.
+// A LibTorch program: the public function with and without arguments, its derivatives of every mode, vmap, its errors.
+#include <ATen/LegacyBatchedTensorImpl.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/torch.h>
 #include <torch_swizzle/torch_swizzle.h>
 
@@ -38,6 +40,8 @@ void check_values(torch::Device device) {
     }
     check(same_bits(torch_swizzle::transpose(x, 0, 2), x.transpose(0, 2).contiguous()), "dims 0 and 2");
 
+    check(same_bits(torch_swizzle::permute(x, {2, 0, 1}), x.permute({2, 0, 1}).contiguous()), "dims in another order");
+
     torch::Tensor out = torch::empty_like(expected);
     check(torch_swizzle::transpose_out(out, x).is_same(out), "transpose_out returns its out");
     check(same_bits(out, expected), "transpose_out writes the transpose");
@@ -50,6 +54,32 @@ void check_gradients(torch::Device device) {
   const torch::Tensor weight = torch::randn({40, 17}, options);
   (torch_swizzle::transpose(x) * weight).sum().backward();
   check(x.grad().defined() && same_bits(x.grad(), weight.t()), "the gradient is the transposed weight");
+}
+
+// Backward of backward, and a tangent through the op (forward mode).
+void check_higher_derivatives(torch::Device device) {
+  const auto options = torch::TensorOptions(device).dtype(torch::kDouble);
+  const torch::Tensor x = torch::randn({17, 40}, options.requires_grad(true));
+  const torch::Tensor y = torch_swizzle::transpose(x).pow(3).sum();
+  const torch::Tensor first = torch::autograd::grad({y}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
+  const torch::Tensor second = torch::autograd::grad({first.sum()}, {x})[0];
+  check(torch::allclose(second, 6 * x.detach()), "the second derivative of a cube is six times its base");
+
+  const torch::Tensor tangent = torch::randn({17, 40}, options);
+  torch::autograd::ForwardADLevel::get_next_idx();
+  const torch::Tensor dual = torch_swizzle::transpose(at::_make_dual(x.detach(), tangent, /*level=*/0));
+  check(same_bits(std::get<1>(at::_unpack_dual(dual, /*level=*/0)), tangent.t()), "the tangent is transposed");
+  torch::autograd::ForwardADLevel::release_idx(0);
+}
+
+// Under vmap, here over dimension 1, the op sees one batched tensor. (torch's C++ package lacks a header that the vmap of
+// torch.func includes; this is the one that serves batches of gradients.)
+void check_vmap(torch::Device device) {
+  const torch::Tensor x = torch::randn({17, 5, 40}, device);
+  const torch::Tensor y = torch_swizzle::transpose(at::addBatchDim(x, /*level=*/1, /*dim=*/1));
+  check(y.dim() == 2 && y.size(0) == 40 && y.size(1) == 17, "vmap hides the batch dimension");
+  check(same_bits(at::maybeGetBatchedImpl(y)->value(), x.movedim(1, 0).transpose(-2, -1)),
+        "each matrix of the batch is transposed");
 }
 
 // The call throws a c10::Error whose message names the operator.
@@ -93,6 +123,8 @@ int main() {
   for (const torch::Device device : devices) {
     check_values(device);
     check_gradients(device);
+    check_higher_derivatives(device);
+    check_vmap(device);
     check_errors(device);
     check_acceleration(device);
     std::cout << "consumer: all checks hold on " << device << "\n";

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+import settings_record
 import torch
 
 import torch_swizzle  # noqa: F401  (loads the operators for every test file)
@@ -21,11 +22,51 @@ REQUIRE_CUDA = os.environ.get("TORCH_SWIZZLE_REQUIRE_CUDA") == "1"
 CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
 
 
+OUTCOMES: list[settings_record.Outcome] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Ask for a record of what works where."""
+    parser.addoption(
+        "--record-settings",
+        action="store_true",
+        help="write what the tests of each setting gave into tests/settings.json",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers, so that the suite runs under any configuration file."""
     config.addinivalue_line("markers", "cuda: needs a CUDA device")
     config.addinivalue_line("markers", "two_gpus: needs two CUDA devices")
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
+    config.addinivalue_line("markers", "setting(name, answer): shows what happens in a setting")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let a test's report say which setting it is for."""
+    marker = item.get_closest_marker("setting")
+    if marker:
+        answer = marker.kwargs.get("answer", settings_record.WORKS)
+        on = "cuda" if item.get_closest_marker("cuda") else "cpu"
+        file = item.path.relative_to(settings_record.ROOT).as_posix()
+        item.user_properties.append(("setting", [marker.args[0], answer, file, on]))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the outcome of a test that is for a setting."""
+    decides = report.when == "call" or report.outcome != "passed"
+    for name, value in report.user_properties:
+        if name == "setting" and decides:
+            setting, answer, file, on = value  # type: ignore[misc]
+            OUTCOMES.append((setting, answer, file, on, report.outcome))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the record, in the process that has every report."""
+    is_worker = hasattr(session.config, "workerinput")
+    if session.config.getoption("--record-settings") and not is_worker:
+        old = settings_record.load() if settings_record.RECORD.exists() else {}
+        settings_record.save(settings_record.merge(old, OUTCOMES))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -34,8 +75,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if REQUIRE_CUDA:
             pytest.fail("TORCH_SWIZZLE_REQUIRE_CUDA=1, but torch finds no CUDA device")
         pytest.skip("needs a CUDA device")
-    if item.get_closest_marker("two_gpus") and torch.cuda.device_count() < 2:
-        pytest.skip("needs two CUDA devices")
+    if item.get_closest_marker("two_gpus"):
+        item.user_properties.append(("two_gpus", "yes"))  # for the GPU record
+        if torch.cuda.device_count() < 2:
+            pytest.skip("needs two CUDA devices")
 
 
 @pytest.fixture(params=[CUDA] if REQUIRE_CUDA else ["cpu", CUDA])
@@ -58,6 +101,14 @@ def no_error_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.get_closest_marker("cuda"):
         torch.cuda.synchronize()
+
+
+@pytest.fixture
+def memory_is_given_back() -> Iterator[None]:
+    """A test starts and ends with an empty cache, for inputs that need much of the device."""
+    torch.cuda.empty_cache()
+    yield
+    torch.cuda.empty_cache()
 
 
 @pytest.fixture(autouse=True)

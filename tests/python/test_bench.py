@@ -71,13 +71,23 @@ def test_inputs_have_the_strides_and_bits_that_they_say(case: grid.Case) -> None
     assert x.stride() == case.layout.strides(case.shape)
     assert x.storage_offset() == case.layout.offset
     call = arms.arms_for(dataclasses.replace(case, group="grid"))[0].prepare(case, x)
-    assert arms.difference(call(), arms.eager(x)) is None
+    assert arms.difference(call(), arms.eager(x, case.dims)) is None
 
 
 def test_random_bits_hold_nans_with_different_payloads() -> None:
     values = grid.random_bits(1 << 16, torch.float32, torch.device("cpu"))
     payloads = values[values.isnan()].view(torch.int32)
     assert payloads.unique().numel() > 100
+
+
+def test_random_permutes_are_drawn_from_their_seeds() -> None:
+    cases = grid.GROUPS[records.RANDOM_GROUP]
+    assert [case.seed for case in cases] == list(range(200))
+    assert {case.element_bytes for case in cases} == {1, 2, 4, 8, 16}
+    assert {len(case.shape) for case in cases} == {3, 4, 5, 6}
+    for case in cases:
+        assert 16 << 20 <= case.result_bytes <= 256 << 20, case.label
+        assert case == grid.random_permute(case.seed or 0)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +223,11 @@ def test_summary_is_median_and_percentiles() -> None:
 
 
 def test_host_time_compares_ours_with_torch() -> None:
-    rows, comparison = runner.run_host(torch.device("cpu"), quick=True)
-    assert [row.variant for row in rows] == ["auto", "torch"]
+    rows, comparisons = runner.run_host(torch.device("cpu"), quick=True)
+    assert [row.variant for row in rows] == ["auto", "torch"] * 2
     assert all(row.checked and row.ms and row.group == "host" for row in rows)
-    assert "torch.ops.swizzle.transpose(x)" in str(comparison)
+    for op, comparison in zip(("transpose(x)", "permute(x, "), comparisons, strict=True):
+        assert f"torch.ops.swizzle.{op}" in str(comparison)
 
 
 def test_without_gpu_one_line_says_so_and_the_model_is_printed(

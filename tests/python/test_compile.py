@@ -42,6 +42,7 @@ class GraphCounter:
         return module.forward
 
 
+@pytest.mark.setting("torch.compile, fullgraph, static and dynamic, forward and backward")
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("sample", [*SMALL_SAMPLES, *TEMPTING_ALIASES], ids=name_of)
 def test_traced_forward_and_backward_equal_eager(
@@ -126,6 +127,7 @@ def test_every_method_can_be_traced(method: str, device: str) -> None:
     assert_same_bits(compiled(x), reference(x))
 
 
+@pytest.mark.setting("out= under torch.compile")
 def test_traced_out_variant_writes_out(device: str) -> None:
     def step(x: Tensor, out: Tensor) -> Tensor:
         transpose(x, out=out)
@@ -149,6 +151,7 @@ def test_traced_empty_input_gives_an_empty_result(shape: tuple[int, ...], device
     assert x.grad.shape == x.shape
 
 
+@pytest.mark.setting("torch.export with a dynamic dimension")
 def test_export_keeps_a_dimension_dynamic(device: str) -> None:
     class Model(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -163,6 +166,23 @@ def test_export_keeps_a_dimension_dynamic(device: str) -> None:
         assert_same_bits(program.module()(x), reference(x))
 
 
+def test_export_keeps_every_dimension_of_a_batch_dynamic(device: str) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return transpose(x), transpose(x * 2, 0, 2, method="padded")
+
+    dims = {dim: torch.export.Dim(name, min=1, max=512) for dim, name in enumerate("brc")}
+    example = (torch.randn(3, 33, 65, device=device),)
+    program = torch.export.export(Model(), example, dynamic_shapes={"x": dims})
+    calls = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    assert calls.count(transpose.default) == 2
+    for shape in ((1, 2, 300), (7, 1, 1), (5, 64, 64)):
+        x = torch.randn(shape, device=device)
+        y, z = program.module()(x)
+        assert_same_bits(y, reference(x))
+        assert_same_bits(z, reference(x * 2, 0, 2))
+
+
 @pytest.mark.slow
 @pytest.mark.cuda
 def test_compiled_call_runs_inside_cuda_graphs() -> None:
@@ -172,3 +192,80 @@ def test_compiled_call_runs_inside_cuda_graphs() -> None:
             2048, 1000, device="cuda", generator=torch.Generator("cuda").manual_seed(seed)
         )
         assert_same_bits(compiled(x).clone(), reference(x + 1) * 2)
+
+
+class Mixer(torch.nn.Module):
+    """A library kernel in front of the operator, and a fused one behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 48)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mix, transpose, activate."""
+        return (torch_swizzle.transpose(self.layer(x)) * 2).relu()
+
+
+def assert_trains_as_eager(
+    compiled: Callable[[Tensor], Tensor], model: Mixer, shapes: list[tuple[int, ...]], device: str
+) -> None:
+    """The same results and gradients for fresh inputs in each of several calls."""
+    for seed, shape in enumerate(shapes):
+        torch.manual_seed(seed)
+        x = torch.randn(shape, device=device, requires_grad=True)
+        incoming = torch.randn((*shape[:-2], 48, shape[-2]), device=device)
+        inputs = (x, *model.parameters())
+        y = compiled(x)
+        gradients = [g.clone() for g in torch.autograd.grad(y, inputs, incoming)]
+        expected = model(x)
+        torch.testing.assert_close(y, expected)
+        torch.testing.assert_close(gradients, [*torch.autograd.grad(expected, inputs, incoming)])
+
+
+@pytest.mark.slow
+@pytest.mark.setting("torch.compile with Inductor, a Linear in front, fresh inputs")
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_a_model_with_a_library_kernel_in_front_trains_as_eager(dynamic: bool, device: str) -> None:
+    model = Mixer().to(device)
+    compiled = torch.compile(model, fullgraph=True, dynamic=dynamic)
+    shapes = [(16, 64), (16, 64), (33, 64), (5, 64)] if dynamic else [(16, 64)] * 3
+    assert_trains_as_eager(compiled, model, list(shapes), device)
+
+
+@pytest.mark.slow
+@pytest.mark.cuda
+@pytest.mark.setting("torch.compile, mode reduce-overhead (CUDA graphs)")
+def test_a_model_inside_cuda_graphs_trains_as_eager() -> None:
+    model = Mixer().to("cuda")
+    compiled = torch.compile(model, fullgraph=True, mode="reduce-overhead")
+
+    def step(x: Tensor) -> Tensor:
+        torch.compiler.cudagraph_mark_step_begin()
+        return torch.as_tensor(compiled(x))
+
+    assert_trains_as_eager(step, model, [(16, 64)] * 6, "cuda")
+
+
+@pytest.mark.setting("compiled autograd")
+@pytest.mark.parametrize("dims", [(-2, -1), (0, 2)])
+def test_compiled_autograd_traces_the_backward(dims: tuple[int, int], device: str) -> None:
+    from torch._dynamo import compiled_autograd
+
+    def loss(x: Tensor) -> Tensor:
+        return (transpose(x, *dims, method="padded") ** 2).sum()
+
+    graphs: list[str] = []
+
+    def keep(module: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
+        graphs.append(module.code)
+        return module.forward
+
+    for seed in range(2):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(3, 5, 7, generator=generator).to(device).requires_grad_()
+        with compiled_autograd._enable(torch.compile(backend=keep, fullgraph=True)):
+            loss(x).backward()
+        assert x.grad is not None
+        torch.testing.assert_close(x.grad, 2 * x.detach())
+    assert len(graphs) == 1, "one graph serves fresh inputs"
+    assert "SwizzleTransposeBackward" in graphs[0]

@@ -35,13 +35,14 @@ def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the built programs."""
+def build_programs(build: Path, *names: str) -> Path:
+    """Configure the project, build these of its programs or all, and return their folder."""
     cuda_home = find_cuda_home(torch.version.cuda)
     assert cuda_home is not None, "torch's CMake package needs nvcc"
     environment = os.environ | cuda_environment(cuda_home)
-    build = tmp_path_factory.mktemp("cpp_consumer")
+    archive = ROOT / "build" / "cmake" / "libtorch_swizzle_static.a"
+    if (archive.parent / "CMakeCache.txt").exists():  # not where an installed package is tested
+        run(program("cmake"), "--build", archive.parent, "--target", "torch_swizzle_static")
     prefixes = f"{torch_swizzle.cmake_prefix_path};{torch.utils.cmake_prefix_path}"
     run(
         program("cmake"),
@@ -50,20 +51,43 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-B",
         build,
         f"-DCMAKE_PREFIX_PATH={prefixes}",
+        f"-DTORCH_SWIZZLE_ARCHIVE={archive if archive.exists() else ''}",
         env=environment,
     )
-    run(program("cmake"), "--build", build, "--parallel", "2", env=environment)
+    targets = ["--target", *names] if names else []
+    run(program("cmake"), "--build", build, "--parallel", "2", *targets, env=environment)
     return build
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built programs."""
+    return build_programs(tmp_path_factory.mktemp("cpp_consumer"))
+
+
+@pytest.mark.setting("C++ programs (LibTorch): values, derivatives, vmap, errors")
 def test_public_function_serves_cpp_programs(programs: Path) -> None:
     devices = ["cpu", "cuda:0"] if torch.cuda.is_available() else ["cpu"]
     output = run(programs / "consumer")
     assert output.splitlines() == [f"consumer: all checks hold on {device}" for device in devices]
 
 
+@pytest.mark.setting("C++ programs that name no symbol, linked with bfd, gold or lld")
 def test_library_is_kept_without_a_named_symbol(programs: Path) -> None:
-    assert "found and right" in run(programs / "dispatcher_only")
+    linked = [programs / f"dispatcher_only_{linker}" for linker in ("bfd", "gold", "lld")]
+    assert linked[0].exists()
+    for path in linked:
+        if path.exists():  # its linker is on this machine
+            assert "found and right" in run(path), path
+
+
+@pytest.mark.setting("C++ programs that link the archive (static)")
+def test_a_static_program_needs_no_library_of_ours(programs: Path) -> None:
+    path = programs / "dispatcher_only_static"
+    if not path.exists():
+        pytest.skip("the library was not built in this source tree")
+    assert "found and right" in run(path)
+    assert "libtorch_swizzle" not in run("readelf", "--dynamic", path)
 
 
 def test_core_headers_stand_alone(programs: Path) -> None:

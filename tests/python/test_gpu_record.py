@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import gpu_record
+import load_cases
+import newest_record
 import pytest
 import torch
+from samples import METHODS, Sample
 from source_hash import source_hash
 
 from bench import stamp
@@ -18,6 +21,14 @@ from bench import stamp
 CLEAN: dict[str, Any] = {
     "source_hash": source_hash(),
     "tests": {"passed": 3, "failed": 0, "skipped": 0, "exit_code": 0},
+    "load": {
+        "cases": gpu_record.LEAST_CASES,
+        "calls": gpu_record.LEAST_CALLS,
+        "differences": 0,
+        "seed": 7,
+        "grown": [],
+        "exit_code": 0,
+    },
     "sanitizers": {tool: {"errors": 0, "exit_code": 0} for tool in gpu_record.TOOLS},
 }
 
@@ -25,9 +36,12 @@ JUNIT = """<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite>
 <testcase classname="t.a" name="one"/>
 <testcase classname="t.a" name="two"><failure message="x">trace</failure></testcase>
-<testcase classname="t.a" name="three"><skipped message="needs two CUDA devices"/></testcase>
+<testcase classname="t.a" name="three">
+<properties><property name="two_gpus" value="yes"/></properties>
+<skipped message="needs two CUDA devices"/></testcase>
 <testcase classname="t.a" name="four"><error message="x">trace</error></testcase>
 </testsuite></testsuites>"""
+JUNIT_CLEAN = '<testsuites><testcase classname="t.a" name="one"/></testsuites>'
 
 
 def check(path: Path) -> subprocess.CompletedProcess[str]:
@@ -69,6 +83,17 @@ def test_missing_record_is_refused_in_one_line(tmp_path: Path) -> None:
         ({"tests": {**CLEAN["tests"], "exit_code": None}}, "pytest ended with status None"),
         ({"tests": {}}, "no test passed"),
         ({"sanitizers": {}}, "memcheck did not run"),
+        ({"load": None}, "the load did not run"),
+        ({"load": {**CLEAN["load"], "cases": 19_999}}, "19999 cases, fewer than 20000"),
+        ({"load": {**CLEAN["load"], "calls": 10}}, "10 calls, fewer than 1000000"),
+        ({"load": {**CLEAN["load"], "differences": 2}}, "2 differences, seed 7"),
+        ({"load": {**CLEAN["load"], "grown": ["device"]}}, "memory grew: ['device']"),
+        ({"load": {"exit_code": None}}, "load ended with status None"),
+        ({"gpus": 2}, "two GPUs were skipped"),
+        (
+            {"gpus": 2, "tests": {**CLEAN["tests"], "two_gpus": {"passed": 8, "skipped": 1}}},
+            "two GPUs were skipped",
+        ),
         (
             {
                 "sanitizers": {
@@ -88,7 +113,22 @@ def test_missing_record_is_refused_in_one_line(tmp_path: Path) -> None:
             "initcheck: None errors",
         ),
     ],
-    ids=["failed", "timeout", "none", "no tools", "race", "no summary"],
+    ids=[
+        "failed",
+        "timeout",
+        "none",
+        "no tools",
+        "no load",
+        "few cases",
+        "few calls",
+        "differences",
+        "growth",
+        "load timeout",
+        "no tests of two GPUs",
+        "skipped tests of two GPUs",
+        "race",
+        "no summary",
+    ],
 )
 def test_record_with_failures_is_refused(
     tmp_path: Path, changes: dict[str, Any], said: str
@@ -109,6 +149,7 @@ def test_counts_of_a_junit_report() -> None:
     assert (counts["passed"], counts["failed"], counts["skipped"]) == (1, 2, 1)
     assert counts["failures"] == ["t.a::two", "t.a::four"]
     assert counts["skip_reasons"] == {"needs two CUDA devices": 1}
+    assert counts["two_gpus"] == {"passed": 0, "failed": 0, "skipped": 1}
     assert gpu_record.count_tests("")["passed"] == 0
 
 
@@ -179,6 +220,8 @@ def test_run_writes_a_record_that_check_judges_alike(
     monkeypatch.setattr(stamp, "make_stamp", lambda method, on_gpu: {"source_hash": source_hash()})
     tests = {**CLEAN["tests"], "failed": failed}
     monkeypatch.setattr(gpu_record, "run_tests", lambda timeout_s: tests)
+    monkeypatch.setattr(gpu_record, "run_load", lambda timeout_s: CLEAN["load"])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     clean = {"errors": 0, "exit_code": 0}
     monkeypatch.setattr(gpu_record, "run_sanitizer", lambda tool, timeout_s: clean)
     path = tmp_path / "record.json"
@@ -204,3 +247,55 @@ def test_sanitizer_cases_reach_every_tile() -> None:
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert ", 0 wrong" in result.stdout
+
+
+def test_two_gpus_are_stated_where_both_were_used(tmp_path: Path) -> None:
+    tests = {**CLEAN["tests"], "two_gpus": {"passed": 9, "failed": 0, "skipped": 0}}
+    assert check(write(tmp_path, gpus=2, tests=tests)).returncode == 0
+
+
+@pytest.mark.parametrize(("junit", "status"), [(JUNIT, 1), (JUNIT_CLEAN, 0), ("", 1)])
+def test_run_against_another_torch_is_recorded(tmp_path: Path, junit: str, status: int) -> None:
+    report, record = tmp_path / "report.xml", tmp_path / "record.json"
+    if junit:
+        report.write_text(junit)
+    assert newest_record.main(report, record) == status
+    figures = json.loads(record.read_text())
+    assert torch.__version__.startswith(figures["torch"].split("+")[0])
+    assert figures["source_hash"] == source_hash()
+    assert figures["tests"]["passed"] == junit.count('name="one"')
+
+
+def test_load_finds_no_difference_and_reports_its_seed(tmp_path: Path) -> None:
+    script = Path(gpu_record.__file__).with_name("load_cases.py")
+    report = tmp_path / "report.json"
+    command = [sys.executable, str(script), "--device", "cpu", "--report", str(report)]
+    command += ["--cases", "60", "--calls", "4000"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    figures = json.loads(report.read_text())
+    assert (figures["cases"], figures["calls"], figures["differences"]) == (60, 4000, 0)
+    assert figures["comparisons"] > 5 * 60
+    assert isinstance(figures["seed"], int)
+
+
+def test_load_sees_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_cases, "reference", lambda x, *dims: x.clone().contiguous())
+    square = Sample("square", (64, 64), (64, 1))
+    case = load_cases.Case(0, torch.float32, square, "scalar32", "padded")
+    tally = load_cases.run_cases([case], "cpu")
+    assert len(tally.wrong) == tally.comparisons == len(METHODS) + 2
+
+
+def test_load_repeats_a_case_from_its_seed_and_number() -> None:
+    tiles = ("scalar32", "direct")
+    cases = [load_cases.make_case(5, number, tiles) for number in range(50)]
+    assert cases == [load_cases.make_case(5, number, tiles) for number in range(50)]
+    assert len({case.sample.sizes for case in cases}) > 25
+    assert cases != [load_cases.make_case(6, number, tiles) for number in range(50)]
+
+
+def test_load_sees_memory_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([{"resident": 100}, {"resident": 100 + load_cases.MOST_GROWTH_BYTES + 1}])
+    monkeypatch.setattr(load_cases, "memory_in_use", lambda device: next(readings))
+    assert load_cases.call_often(8, "cpu")["grown"] == ["resident"]

@@ -182,3 +182,10 @@ def test_accumulating_twice_adds_up(device: str) -> None:
         transpose(x).sum().backward()
     assert x.grad is not None
     assert_same_bits(x.grad, torch.full_like(x, 2))
+
+
+def test_a_long_chain_of_nodes_is_taken_apart_without_recursion(device: str) -> None:
+    y = torch.ones(2, 2, device=device, requires_grad=True)
+    for _ in range(50_000):
+        y = transpose(y)
+    del y  # nodes that free each other in a recursion would overflow the stack

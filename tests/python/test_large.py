@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
+from large_samples import assert_transposed_in_bands, random_base
 from samples import (
     LAYOUTS,
     METHODS,
@@ -15,75 +14,17 @@ from samples import (
     row_major,
     short,
 )
-from torch import Tensor
 
-pytestmark = [pytest.mark.cuda, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("memory_is_given_back"),
+]
 
 transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 
 TWO_31 = 2**31
-CHUNK_ELEMENTS = 2**28
-WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-# The first row counts for which tiles of 16, 32, 64 and 128 rows overflow a grid side of 65535.
-GRID_LIMITS = (1048561, 2097121, 4194241, 8388481)
-
-
-@pytest.fixture(autouse=True)
-def memory_is_given_back() -> Iterator[None]:
-    """Each test starts with an empty cache, since some need much of the device."""
-    torch.cuda.empty_cache()
-    yield
-    torch.cuda.empty_cache()
-
-
-def random_base(numel: int, dtype: torch.dtype, result_bytes: int = 0) -> Tensor:
-    """Random bits made on the device, or a skip where they and the result cannot fit."""
-    base_bytes = numel * dtype.itemsize
-    free, _ = torch.cuda.mem_get_info()
-    needed = base_bytes + (result_bytes or base_bytes) + 2 * CHUNK_ELEMENTS
-    if free < needed:
-        pytest.skip(f"needs {needed} bytes of device memory, {free} are free")
-    generator = torch.Generator("cuda").manual_seed(0)
-    raw = torch.empty(base_bytes, dtype=torch.uint8, device="cuda")
-    return raw.random_(0, 256, generator=generator).view(dtype)
-
-
-def as_words(x: Tensor) -> Tensor:
-    """The elements as integers, so that NaN compares by its bits; pairs of them for 16 bytes."""
-    x = torch.view_as_real(x) if x.element_size() == 16 else x
-    return x.view(WORDS[x.element_size()])
-
-
-def assert_transposed_in_bands(y: Tensor, x: Tensor, what: object = "") -> None:
-    """Compare a band of output rows at a time, so that the check itself fits the memory."""
-    rows, cols = x.shape
-    assert y.dtype is x.dtype
-    assert y.shape == (cols, rows)
-    assert y.stride() == row_major((cols, rows))
-    result, source = as_words(y), as_words(x)
-    band = max(1, CHUNK_ELEMENTS // rows)
-    same = torch.ones((), dtype=torch.bool, device=x.device)
-    for first in range(0, cols, band):
-        columns = source[:, first : first + band].transpose(0, 1)
-        same &= (result[first : first + band] == columns).all()
-    assert bool(same), what
-
-
-@pytest.mark.parametrize("rows", [46340, 46341])
-def test_both_sides_of_2_to_31_elements_are_right(rows: int) -> None:
-    x = random_base(rows * rows, torch.uint8).view(rows, rows)
-    for method in METHODS:
-        assert_transposed_in_bands(transpose(x, method=method), x, method)
-    for layout in LAYOUTS:
-        assert_transposed_in_bands(transpose_with(x, layout, "scalar32"), x, layout)
-
-
-@pytest.mark.parametrize("shape", [(65536, 32769), (32769, 65536), (65536, 65536)])
-def test_2_to_32_elements_are_right(shape: tuple[int, int]) -> None:
-    x = random_base(shape[0] * shape[1], torch.uint8).view(shape)
-    for method in METHODS:
-        assert_transposed_in_bands(transpose(x, method=method), x, method)
 
 
 @pytest.mark.parametrize(
@@ -109,20 +50,6 @@ def test_millions_of_narrow_rows_or_columns_are_right(shape: tuple[int, int]) ->
     for layout in LAYOUTS:
         actual = transpose_with(x, layout, "scalar32")
         assert_fresh_transpose(actual, x, reference(x), layout)
-
-
-@pytest.mark.parametrize("limit", GRID_LIMITS)
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16], ids=short)
-def test_both_sides_of_each_grid_limit_are_right(dtype: torch.dtype, limit: int) -> None:
-    for long_side in (limit - 1, limit):
-        for shape in ((long_side, 3), (3, long_side)):
-            x = random_base(3 * long_side, dtype).view(shape)
-            for method in METHODS:
-                actual = transpose(x, method=method)
-                assert_fresh_transpose(actual, x, reference(x), (shape, method))
-            for layout in LAYOUTS:
-                actual = transpose_with(x, layout, "scalar32")
-                assert_fresh_transpose(actual, x, reference(x), (shape, layout))
 
 
 def test_a_slice_of_a_base_beyond_2_to_31_bytes_is_right() -> None:
@@ -167,6 +94,30 @@ def test_a_batch_of_more_than_2_to_31_elements_is_right() -> None:
         for first in range(0, 70001, 8192):
             band = slice(first, first + 8192)
             assert bool((y[band] == x[band].mT).all()), method
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [
+        ((3, 70001, 11, 1009), (0, 2, 1, 3)),
+        ((3, 70001, 11, 1009), (3, 0, 2, 1)),
+        ((1500007, 7, 211), (2, 1, 0)),
+        ((2, 65537, 32, 1024), (0, 2, 1, 3)),
+    ],
+)
+def test_permutes_of_more_than_2_to_31_elements_are_right(
+    shape: tuple[int, ...], dims: tuple[int, ...]
+) -> None:
+    numel = 1
+    for size in shape:
+        numel *= size
+    x = random_base(numel, torch.uint8).view(shape)
+    y = torch.ops.swizzle.permute(x, dims)
+    expected = x.permute(dims)
+    assert y.stride() == row_major(tuple(expected.shape))
+    for first in range(0, y.shape[0], 64):
+        band = slice(first, first + 64)
+        assert bool((y[band] == expected[band]).all())
 
 
 def test_gradients_beyond_2_to_31_elements_are_right() -> None:

@@ -211,3 +211,62 @@ def test_writing_into_out_bumps_its_version(device: str) -> None:
     version = out._version
     transpose(x, out=out)
     assert out._version > version
+
+
+class Plain(Tensor):
+    """A subclass that adds nothing."""
+
+
+# What torch's own copying transpose does with each of these, ours does: the same answer, or the
+# same class of error.
+OUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "fits": lambda x: torch.empty(65, 33, device=x.device),
+    "nothing": lambda x: torch.empty(0, device=x.device),
+    "too_large": lambda x: torch.empty(70, 90, device=x.device),
+    "too_small": lambda x: torch.empty(2, device=x.device),
+    "other_rank": lambda x: torch.empty(65, 33, 1, device=x.device),
+    "view_of_a_large_storage": lambda x: torch.zeros(9999, device=x.device)[:10],
+    "wider_dtype": lambda x: torch.empty(65, 33, dtype=torch.float64, device=x.device),
+    "integers": lambda x: torch.empty(65, 33, dtype=torch.int32, device=x.device),
+    "complex": lambda x: torch.empty(65, 33, dtype=torch.complex64, device=x.device),
+    "meta_device": lambda x: torch.empty(65, 33, device="meta"),
+    "column_major": lambda x: torch.empty(33, 65, device=x.device).t(),
+    "every_second_column": lambda x: torch.empty(65, 66, device=x.device)[:, ::2],
+    "expanded": lambda x: torch.empty(1, 33, device=x.device).expand(65, 33),
+    "requires_grad": lambda x: torch.empty(65, 33, device=x.device, requires_grad=True),
+    "parameter": lambda x: torch.nn.Parameter(torch.empty(65, 33, device=x.device)),
+    "subclass": lambda x: torch.empty(65, 33, device=x.device).as_subclass(Plain),
+    "partly_the_input": lambda x: x.view(-1)[1:].as_strided((65, 33), (33, 1)),
+}
+REFUSED_FOR_OVERLAP = "partly_the_input"  # torch's own writes a wrong answer there
+
+
+@pytest.mark.setting("out= of any shape, dtype, device, stride or overlap, as torch's own")
+@pytest.mark.parametrize("name", OUTS)
+def test_out_is_treated_as_torchs_own_copy_treats_it(name: str, device: str) -> None:
+    results: list[object] = []
+    for op in (transpose, torch.transpose_copy):
+        x = torch.arange(33 * 65 + 1.0, device=device)[:-1].view(33, 65)
+        out = OUTS[name](x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                assert op(x, 0, 1, out=out) is out
+            except RuntimeError as error:
+                results.append((type(error), out.shape))
+            else:
+                results.append((out.shape, out.stride(), out.storage_offset(), out.tolist()))
+    if name == REFUSED_FOR_OVERLAP:
+        assert results[0] == (RuntimeError, torch.Size((65, 33)))
+    else:
+        assert results[0] == results[1]
+
+
+def test_out_in_memory_that_cannot_grow_is_refused_as_torchs_own(device: str) -> None:
+    if device != "cpu":
+        return  # such memory is a NumPy array's
+    x = torch.zeros(33, 65)
+    small = torch.frombuffer(bytearray(16), dtype=torch.float32)
+    for op in (transpose, torch.transpose_copy):
+        with pytest.raises(RuntimeError, match="not resizable"):
+            op(x, 0, 1, out=small.view(2, 2))

@@ -26,6 +26,17 @@ OPCHECK_TESTS = (
     "test_aot_dispatch_static",
     "test_aot_dispatch_dynamic",
 )
+# One of each kind of layout beyond the small ones; bitwise equality of all: test_values.py.
+OPCHECK_SAMPLES = tuple(
+    sample
+    for sample in SAMPLES
+    if sample.name
+    in (
+        *("tall", "one_row", "one_column", "neither", "two_batch_dims", "twelve_strided_dims"),
+        *("runs_of_four", "odd_pitch_square", "strided_in_both", "both_expanded"),
+        *("batch_innermost", "one_row_absurd_stride", "unit_batch_absurd_stride"),
+    )
+)
 SCHEMAS = {
     "transpose.default": (
         'swizzle::transpose(Tensor self, int dim0=-2, int dim1=-1, *, str method="auto") -> Tensor'
@@ -33,6 +44,13 @@ SCHEMAS = {
     "transpose.out": (
         "swizzle::transpose.out(Tensor self, int dim0=-2, int dim1=-1, *, "
         'str method="auto", Tensor(a!) out) -> Tensor(a!)'
+    ),
+    "permute.default": (
+        'swizzle::permute(Tensor self, int[] dims, *, str method="auto") -> Tensor'
+    ),
+    "permute.out": (
+        'swizzle::permute.out(Tensor self, int[] dims, *, str method="auto", '
+        "Tensor(a!) out) -> Tensor(a!)"
     ),
     "_transpose_with.default": (
         "swizzle::_transpose_with(Tensor self, str method, str tile) -> Tensor"
@@ -47,6 +65,7 @@ SCHEMAS = {
         "swizzle::_bank_wavefronts(Tensor addresses, int width, Tensor? active=None, "
         "bool is_store=False) -> Tensor"
     ),
+    "_library.default": "swizzle::_library() -> str[]",
     "_bank_words.default": (
         "swizzle::_bank_words(Tensor addresses, int width, Tensor? active=None, "
         "bool is_store=False) -> Tensor"
@@ -80,24 +99,33 @@ def test_schema_is_the_published_one(name: str) -> None:
     assert str(overload(name)._schema) == SCHEMAS[name]
 
 
-@pytest.mark.parametrize("name", ["swizzle::transpose", "swizzle::transpose.out"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("swizzle::transpose", "swizzle::transpose.out"),
+        *("swizzle::permute", "swizzle::permute.out"),
+    ],
+)
 @pytest.mark.parametrize("key", ["CPU", "CUDA", "Meta"])
 def test_each_backend_has_a_kernel_of_its_own(name: str, key: str) -> None:
     assert torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
 
 
 def test_autograd_is_registered_in_the_library() -> None:
-    for name in ("swizzle::transpose", "swizzle::transpose.out"):
-        assert "Autograd[alias]: registered" in torch._C._dispatch_dump(name)
+    for name in ("transpose", "transpose.out", "permute", "permute.out"):
+        assert "Autograd[alias]: registered" in torch._C._dispatch_dump(f"swizzle::{name}")
 
 
-@pytest.mark.parametrize("name", ["transpose.default", "transpose.out"])
+@pytest.mark.parametrize(
+    "name", ["transpose.default", "transpose.out", "permute.default", "permute.out"]
+)
 def test_public_operators_are_tagged_compliant(name: str) -> None:
     assert torch.Tag.pt2_compliant_tag in overload(name).tags
 
 
+@pytest.mark.setting("torch.library.opcheck, every sub-test and sample")
 @pytest.mark.parametrize("with_gradient", [False, True], ids=["plain", "requires_grad"])
-@pytest.mark.parametrize("sample", SMALL_SAMPLES, ids=name_of)
+@pytest.mark.parametrize("sample", [*SMALL_SAMPLES, *OPCHECK_SAMPLES], ids=name_of)
 def test_opcheck_passes(sample: Sample, with_gradient: bool, device: str) -> None:
     x = finite(sample, device).requires_grad_(with_gradient)
     torch.library.opcheck(ops.transpose.default, (x, *sample.dims), test_utils=OPCHECK_TESTS)
@@ -124,7 +152,7 @@ def test_no_result_is_an_alias_in_torchs_eyes(sample: Sample, device: str) -> No
         torch.library.opcheck(ops.transpose.default, (x,), test_utils=OPCHECK_TESTS)
 
 
-@pytest.mark.parametrize("sample", SMALL_SAMPLES[:4], ids=name_of)
+@pytest.mark.parametrize("sample", [*SMALL_SAMPLES, *OPCHECK_SAMPLES], ids=name_of)
 def test_opcheck_passes_for_the_out_variant(sample: Sample, device: str) -> None:
     x = finite(sample, device)
     out = torch.zeros_like(sample.expected(x))

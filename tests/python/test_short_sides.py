@@ -9,7 +9,7 @@ from samples import DTYPE_OF_SIZE, assert_same_bits, leave_stale_memory, random_
 transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 
-TILES = ("scalar32", "window", "deinterleave", "flat", "direct")
+TILES = ("scalar32", "window", "deinterleave", "flat", "box", "direct")
 SIDES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 49, 64, 100, 128, 130)
 BATCHES = (
     (1001, 2, 2),

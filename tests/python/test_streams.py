@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from processes import run_python
 from samples import (
+    DTYPE_OF_SIZE,
+    DTYPES,
     LAYOUTS,
     METHODS,
+    Sample,
     assert_fresh_transpose,
     assert_same_bits,
     random_bits,
     reference,
+    short,
 )
 from torch import Tensor
 
@@ -22,6 +28,14 @@ transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 
 
+@pytest.fixture(autouse=True)
+def device_0_is_current() -> Iterator[None]:
+    """No test leaves another device current."""
+    yield
+    if torch.cuda.is_available():
+        torch.cuda.set_device(0)
+
+
 def keep_the_stream_busy() -> None:
     """Queue tens of milliseconds of work on the current stream."""
     a = torch.ones(4096, 4096, device="cuda")
@@ -29,6 +43,7 @@ def keep_the_stream_busy() -> None:
         a = a @ a.clamp(max=1.0)
 
 
+@pytest.mark.setting("side streams")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_call_waits_for_work_queued_on_a_side_stream(method: str) -> None:
     source = random_bits((2048, 1000), torch.float16, "cuda")
@@ -60,6 +75,7 @@ def test_out_variant_runs_on_the_current_stream() -> None:
     assert_same_bits(out, expected)
 
 
+@pytest.mark.setting("CUDA graphs: capture and replay")
 @pytest.mark.parametrize("method", METHODS)
 def test_ten_graph_replays_see_new_data_each_time(method: str) -> None:
     x = torch.zeros(2048, 1000, dtype=torch.float16, device="cuda")
@@ -75,6 +91,53 @@ def test_ten_graph_replays_see_new_data_each_time(method: str) -> None:
         x.copy_(random_bits((2048, 1000), torch.float16, "cuda", seed=replay))
         graph.replay()
         assert_same_bits(y, reference(x), replay)
+
+
+# One input for each way in which a call may be served, with the tile that serves it by method auto.
+ROUTES = {
+    "vector": Sample("whole_chunks", (2048, 2048)),
+    "vector128": Sample("few_whole_chunks", (256, 512)),
+    "window": Sample("odd_sides", (2049, 1999)),
+    "scalar32": Sample("strided_columns", (300, 299), (900, 3)),
+    "flat": Sample("short_rows", (20000, 12)),
+    "deinterleave": Sample("three_columns", (20000, 3)),
+    "direct": Sample("small_matrices", (5000, 2, 3)),
+    "gather": Sample("rows_that_stay", (60, 70, 33), (33 * 80, 33, 1), dims=(0, 1)),
+    "copy": Sample("one_row", (1, 5000)),
+}
+
+
+@pytest.mark.parametrize("sample", ROUTES.values(), ids=ROUTES)
+def test_ten_replays_of_every_route_see_new_data(sample: Sample) -> None:
+    x = sample.tensor(torch.float32, "cuda")
+    transpose(x, *sample.dims)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = transpose(x, *sample.dims)
+    for replay in range(10):
+        x.copy_(sample.tensor(torch.float32, "cuda", seed=replay))
+        graph.replay()
+        assert_same_bits(y, sample.expected(x), replay)
+
+
+@pytest.mark.parametrize("sample", ROUTES.values(), ids=ROUTES)
+def test_every_route_keeps_its_place_on_a_side_stream(sample: Sample) -> None:
+    source = sample.tensor(torch.float32, "cuda", seed=1)
+    expected = sample.expected(source)
+    x = sample.tensor(torch.float32, "cuda", seed=2)
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        keep_the_stream_busy()
+        x.copy_(source)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            y = transpose(x, *sample.dims)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        x.zero_()
+    side.synchronize()
+    assert_same_bits(y, expected)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -173,18 +236,88 @@ def test_many_threads_and_streams_agree() -> None:
                 assert_same_bits(y, reference(x))
 
 
+FIRST_CALLS = """
+import torch, torch_swizzle
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from samples import DTYPE_OF_SIZE, METHODS, assert_same_bits, random_bits, reference
+
+def first_calls(device):
+    # Tiles of more than 48 KiB, which each device must grant a kernel before its first launch.
+    inputs = [random_bits((1024, 2048), dtype, device) for dtype in DTYPE_OF_SIZE.values()]
+    expected = [reference(x) for x in inputs]
+    barrier.wait()
+    for x, y in zip(inputs, expected):
+        for method in METHODS:
+            assert_same_bits(torch.ops.swizzle._transpose_with(x, method, "vector"), y)
+
+devices = {devices}
+barrier = Barrier(len(devices) if {at_once} else 1)
+with ThreadPoolExecutor(len(devices) if {at_once} else 1) as pool:
+    list(pool.map(first_calls, devices))
+"""
+
+
+def test_eight_threads_may_make_the_first_call_at_once() -> None:
+    run_python(FIRST_CALLS.format(devices=["cuda"] * 8, at_once=True))
+
+
+@pytest.mark.setting("several GPUs, whichever is current")
 @pytest.mark.two_gpus
+@pytest.mark.parametrize("at_once", [False, True], ids=["in_turn", "at_once"])
+@pytest.mark.parametrize("devices", [("cuda:0", "cuda:1"), ("cuda:1", "cuda:0")], ids=str)
+def test_each_device_is_granted_its_shared_memory(devices: tuple[str, str], at_once: bool) -> None:
+    run_python(FIRST_CALLS.format(devices=devices, at_once=at_once))
+
+
+@pytest.mark.two_gpus
+@pytest.mark.parametrize("dtype", DTYPES, ids=short)
 @pytest.mark.parametrize("method", METHODS)
-def test_the_input_decides_the_device_and_the_current_one_stays(method: str) -> None:
+def test_the_input_decides_the_device_and_the_current_one_stays(
+    method: str, dtype: torch.dtype
+) -> None:
+    samples = [Sample("matrix", (1024, 1000)), *ROUTES.values()]
+    if dtype is not torch.float32:
+        samples = [sample for sample in samples if sample.base_numel < 2**21]
+    for current, other in ((0, 1), (1, 0)):
+        torch.cuda.set_device(current)
+        for sample in samples:
+            x = sample.tensor(dtype, f"cuda:{other}")
+            y = transpose(x, *sample.dims, method=method)
+            out = torch.zeros_like(y)
+            transpose(x, *sample.dims, method=method, out=out)
+            assert torch.cuda.current_device() == current
+            assert_fresh_transpose(y, x, sample.expected(x), (sample.name, current))
+            assert_same_bits(out, y, (sample.name, current))
+
+
+@pytest.mark.two_gpus
+@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_forced_tiles_run_on_the_device_of_the_input(layout: str, tile: str) -> None:
     torch.cuda.set_device(0)
-    x = torch.arange(1024 * 1000, dtype=torch.float32, device="cuda:1").view(1024, 1000)
-    y = transpose(x, method=method)
-    out = torch.zeros_like(y)
-    transpose(x, method=method, out=out)
-    assert torch.cuda.current_device() == 0
-    assert_fresh_transpose(y, x, reference(x))
-    assert_same_bits(out, reference(x))
+    for dtype in DTYPE_OF_SIZE.values():
+        x = random_bits((256, 512), dtype, "cuda:1")
+        y = transpose_with(x, layout, tile)
+        assert torch.cuda.current_device() == 0
+        assert_fresh_transpose(y, x, reference(x), dtype)
+
+
+@pytest.mark.two_gpus
+def test_the_call_waits_on_the_current_stream_of_the_other_device() -> None:
+    torch.cuda.set_device(0)
+    source = random_bits((2048, 1000), torch.float16, "cuda:1")
+    x, expected = torch.zeros_like(source), reference(source)
+    side = torch.cuda.Stream("cuda:1")
     torch.cuda.synchronize("cuda:1")
+    with torch.cuda.stream(side):
+        keep_the_stream_busy()
+        x.copy_(source)
+        torch.cuda.set_device(0)  # the stream of cuda:1 stays what it is
+        y = transpose(x)
+        x.zero_()
+    side.synchronize()
+    assert_same_bits(y, expected)
 
 
 @pytest.mark.two_gpus

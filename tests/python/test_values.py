@@ -278,6 +278,7 @@ def test_any_strided_input_equals_torch(
             *((layout, "scalar32") for layout in LAYOUTS),
             ("swizzled", "vector"),
             ("swizzled", "vector128"),
+            ("auto", "box"),
             ("auto", "direct"),
         )
     ),

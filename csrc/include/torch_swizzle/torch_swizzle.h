@@ -30,6 +30,20 @@ TORCH_SWIZZLE_API at::Tensor transpose(const at::Tensor& self, std::int64_t dim0
 TORCH_SWIZZLE_API at::Tensor& transpose_out(at::Tensor& out, const at::Tensor& self, std::int64_t dim0 = -2,
                                             std::int64_t dim1 = -1, std::string_view method = "auto");
 
+/// A new, contiguous tensor with the dimensions of `self` in another order: self.permute(dims).contiguous() bit by bit,
+/// at the speed of a copy. transpose is the case that exchanges two dimensions; what is said there holds here.
+///
+/// - dims: the dimension of `self` that each dimension of the result is, every one once, negative ones counted from the
+/// end.
+///
+/// Throws c10::Error for a list of another length or with a dimension twice, as torch.permute does; else as transpose.
+///
+/// Example: at::Tensor y = torch_swizzle::permute(x, {0, 2, 3, 1});  // NCHW to NHWC
+TORCH_SWIZZLE_API at::Tensor permute(const at::Tensor& self, at::IntArrayRef dims, std::string_view method = "auto");
+
+/// As permute, into `out`, under the rules of transpose_out; returns `out`.
+TORCH_SWIZZLE_API at::Tensor& permute_out(at::Tensor& out, const at::Tensor& self, at::IntArrayRef dims,
+                                          std::string_view method = "auto");
 /// From now on aten::copy_ between CUDA tensors of one device and dtype, to which x.t().contiguous(), clone, reshape and
 /// to(memory_format) come, goes through the kernels of this library where it transposes or permutes and they are faster;
 /// every other copy goes where it went. accelerate(false) takes that back without a trace. Values, strides, autograd,
