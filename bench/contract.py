@@ -65,6 +65,10 @@ def shipped_cases() -> list[Case]:
                 *((512, 16, 16), (500, 12, 12)),  # small matrices
             )
         ]
+        cases += [
+            Case("transpose", shape, dtype, "auto", "box")
+            for shape in ((edge, edge), (8, edge, edge // 2))
+        ]
         cases.append(Case("transpose", (33, 65), dtype, "auto", "direct"))
         if size <= 8:
             # An odd pitch, and an end that no chunk is cut by.

@@ -1,11 +1,13 @@
 // Counts the shared-memory requests of a whole problem by instruction: what Nsight Compute is to measure for the kernel.
 //
-// Memory for run_blocks (host_runner.hpp) that holds nothing: only addresses matter, so a problem of any size is counted
+// Memory for run_blocks (host_runner.hpp) without global memory: only addresses matter, so a problem of any size is counted
 // without its data. Host only.
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,11 +33,15 @@ struct RequestCount {
 /// Memory that a program sees while its requests are counted.
 class RequestCounter {
  public:
-  void enter_block(std::uint32_t /*block*/, int /*shared_bytes*/) {
+  void enter_block(std::uint32_t /*block*/, int shared_bytes) {
     flush();
+    shared_.resize(static_cast<std::size_t>(shared_bytes));
     ++block_;
   }
-  void enter_thread(int thread) { thread_ = thread; }
+  void enter_thread(int thread) {
+    thread_ = thread;
+    ++entry_;
+  }
 
   template <class T>
   T load_global(const unsigned char*) const {
@@ -55,11 +61,16 @@ class RequestCounter {
   template <class T>
   T load_shared(int step, int offset) {
     record(SharedAccess::kLoad, step, offset, sizeof(T));
-    return T{};
+    T value{};
+    const auto begin = static_cast<std::size_t>(offset);
+    if (begin + sizeof(T) <= shared_.size()) std::memcpy(&value, shared_.data() + begin, sizeof(T));
+    return value;
   }
   template <class T>
-  void store_shared(int step, int offset, const T&) {
+  void store_shared(int step, int offset, const T& value) {
     record(SharedAccess::kStore, step, offset, sizeof(T));
+    const auto begin = static_cast<std::size_t>(offset);
+    if (begin + sizeof(T) <= shared_.size()) std::memcpy(shared_.data() + begin, &value, sizeof(T));
   }
 
   /// The counts so far, by access, step and width.
@@ -79,18 +90,31 @@ class RequestCounter {
     Wavefronts wavefronts;
   };
 
+  // How often the thread that is running has made a step.
+  struct Turn {
+    std::int64_t entry = 0;
+    int count = 0;
+  };
+
   void record(SharedAccess access, int step, int offset, std::size_t bytes) {
     constexpr int kMaxWarps = 32;
+    // A step that a thread makes again is an instruction in a loop: lanes meet in the same turn of it.
+    auto& turns = turns_[static_cast<std::size_t>(access)];
+    if (static_cast<std::size_t>(step) >= turns.size()) turns.resize(static_cast<std::size_t>(step) + 1);
+    Turn& turn = turns[static_cast<std::size_t>(step)];
+    if (turn.entry != entry_) turn = {entry_, 0};
+    const auto number = static_cast<std::size_t>(turn.count++);
     auto& slots = slots_[static_cast<std::size_t>(access)];
     const auto index = static_cast<std::size_t>(step * kMaxWarps + thread_ / kLanes);
     if (index >= slots.size()) slots.resize(index + 1);
-    Slot& slot = slots[index];
+    if (number >= slots[index].size()) slots[index].resize(number + 1);
+    Slot& slot = slots[index][number];
     if (slot.block != block_) {
       slot.block = block_;
       slot.lanes = WarpRequest{};
       slot.lanes.width_bytes = static_cast<int>(bytes);
       slot.lanes.is_store = access != SharedAccess::kLoad;
-      made_.emplace_back(access, static_cast<int>(index));
+      made_.emplace_back(access, index, number);
       if (slot.count == nullptr) {
         slot.count = &counts_[{static_cast<int>(access), step}];
         slot.count->access = access;
@@ -104,8 +128,8 @@ class RequestCounter {
 
   // Adds the requests of the block that ends. Most blocks make the requests of the one before.
   void flush() {
-    for (const auto& [access, index] : made_) {
-      Slot& slot = slots_[static_cast<std::size_t>(access)][static_cast<std::size_t>(index)];
+    for (const auto& [access, index, number] : made_) {
+      Slot& slot = slots_[static_cast<std::size_t>(access)][index][number];
       if (!are_equal(slot.lanes, slot.counted)) {
         slot.counted = slot.lanes;
         slot.wavefronts = count_wavefronts(slot.lanes);
@@ -124,9 +148,12 @@ class RequestCounter {
   }
 
   std::map<std::pair<int, int>, RequestCount> counts_;
-  std::vector<Slot> slots_[3];
-  std::vector<std::pair<SharedAccess, int>> made_;
+  std::vector<unsigned char> shared_;        // what is stored: a program may look up its offsets there
+  std::vector<std::vector<Slot>> slots_[3];  // by access; by step and warp; by turn
+  std::vector<Turn> turns_[3];
+  std::vector<std::tuple<SharedAccess, std::size_t, std::size_t>> made_;
   std::int64_t block_ = 0;
+  std::int64_t entry_ = 0;
   int thread_ = 0;
 };
 

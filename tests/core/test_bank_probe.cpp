@@ -115,5 +115,21 @@ TEST(RequestCounting, EqualsTheTraceOfAWholeProblem) {
   }
 }
 
+TEST(RequestCounter, AStepThatAThreadMakesAgainIsAnotherRequest) {
+  RequestCounter counter;
+  for (std::uint32_t block = 0; block < 3; ++block) {
+    counter.enter_block(block, 0);
+    for (int thread = 0; thread < 2 * kLanes; ++thread) {
+      counter.enter_thread(thread);
+      for (const int stride : {4, 128, 4}) counter.load_shared<Opaque<4>>(5, stride * (thread % kLanes));
+    }
+  }
+  const std::vector<RequestCount> counts = counter.counts();
+  ASSERT_EQ(counts.size(), 1u);
+  EXPECT_EQ(counts[0].requests, 3 * 2 * 3);
+  EXPECT_EQ(counts[0].actual, 3 * 2 * (1 + 32 + 1));
+  EXPECT_EQ(counts[0].ideal, 3 * 2 * 3);
+}
+
 }  // namespace
 }  // namespace swizzle

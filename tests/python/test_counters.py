@@ -229,6 +229,18 @@ def test_prediction_of_the_article_case_is_the_articles_conflicts() -> None:
     assert sum(one.requests for one in loads) == 2_097_152
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_prediction_of_boxes_has_every_element_once(dtype: str) -> None:
+    size = counters.dtype_of(dtype).itemsize
+    edge = 1024 // size
+    predicted = counters.predict(Case("transpose", (edge, edge), dtype, "auto", "box"))
+    copies = sum(one.requests for one in predicted if one.access == "async copy")
+    assert copies * 32 * 16 == edge * edge * size
+    loads = [one for one in predicted if (one.access, one.width) == ("load", size)]
+    assert sum(one.requests for one in loads) * 32 == edge * edge
+    assert sum(one.wavefronts for one in loads) * 128 >= edge * edge * size
+
+
 def test_a_kernel_without_shared_memory_has_nothing_to_compare() -> None:
     case = Case("transpose", (4096, 3), "uint8", "auto", "deinterleave")
     assert counters.compare(as_launch([]), counters.predict(case)) == []
