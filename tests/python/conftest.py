@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers, so that the suite runs under any configuration file."""
     config.addinivalue_line("markers", "cuda: needs a CUDA device")
+    config.addinivalue_line("markers", "also_cuda: runs on a CUDA device too where there is one")
     config.addinivalue_line("markers", "two_gpus: needs two CUDA devices")
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "setting(name, answer): shows what happens in a setting")

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "cmake"))
 
 from cuda_toolkit import cuda_environment, find_cuda_home  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.also_cuda]
 
 
 def program(name: str) -> str:
