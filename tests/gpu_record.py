@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_RECORD = ROOT / "tests" / "gpu_record.json"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_EXIT_CODE = 99
-WORKERS = 8  # test processes that share the GPU
+WORKERS = max(1, (os.cpu_count() or 1) // 2)  # test processes that share the GPU
 # What needs a GPU or uses one that is there; the rest runs on every other machine.
 ON_CUDA = "cuda or two_gpus or also_cuda"
 LEAST_CASES = 20_000  # random inputs of the load

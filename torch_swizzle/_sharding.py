@@ -67,8 +67,6 @@ def _register() -> None:
 
     register_sharding(torch.ops.swizzle.transpose.default)(_shard_transpose)
     register_sharding(torch.ops.swizzle.transpose.out)(_shard_transpose_out)
-    register_sharding(torch.ops.swizzle.permute.default)(_shard_permute)
-    register_sharding(torch.ops.swizzle.permute.out)(_shard_permute_out)
 
 
 def _shard_transpose(
@@ -83,18 +81,6 @@ def _shard_transpose_out(
 ) -> list[Sharding]:
     followed = _follow(input, _exchanged(input.ndim, dim0, dim1))
     return [([result], [placement, None, None, result]) for placement, result in followed]
-
-
-def _shard_permute(input: Any, dims: Sequence[int], *, method: str = "auto") -> list[Sharding]:
-    followed = _follow(input, [dim % input.ndim for dim in dims])
-    return [([result], [placement, None]) for placement, result in followed]
-
-
-def _shard_permute_out(
-    input: Any, dims: Sequence[int], *, method: str = "auto", out: Any
-) -> list[Sharding]:
-    followed = _follow(input, [dim % input.ndim for dim in dims])
-    return [([result], [placement, None, result]) for placement, result in followed]
 
 
 def _exchanged(rank: int, dim0: int, dim1: int) -> list[int]:
