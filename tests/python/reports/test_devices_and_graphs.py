@@ -62,6 +62,7 @@ def test_a_captured_graph_holds_the_kernel(method: str) -> None:
         assert_same_bits(y, reference(x), replay)
 
 
+@pytest.mark.setting("side streams")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_side_stream_is_not_overtaken(method: str) -> None:
     """https://github.com/pytorch/pytorch/issues/114048: kernels left PyTorch's current stream."""
