@@ -30,8 +30,9 @@ DEFAULT_RECORD = ROOT / "tests" / "gpu_record.json"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_EXIT_CODE = 99
 WORKERS = max(1, (os.cpu_count() or 1) // 2)  # test processes that share the GPU
-# What needs a GPU or uses one that is there; the rest runs on every other machine.
-ON_CUDA = "cuda or two_gpus or also_cuda"
+# What needs a GPU or uses one that is there, and what tests/settings.json is made of; the rest runs
+# on every other machine.
+ON_CUDA = "cuda or two_gpus or also_cuda or setting"
 LEAST_CASES = 20_000  # random inputs of the load
 LEAST_CALLS = 1_000_000
 
@@ -169,14 +170,18 @@ def _run(command: Sequence[str], environment: dict[str, str], timeout_s: float) 
 
 
 def run_tests(timeout_s: float) -> dict[str, Any]:
-    """Runs the Python tests that use CUDA; a skip for want of it counts as a failure there."""
+    """Runs the Python tests that use CUDA; a skip for want of it counts as a failure there.
+
+    Writes tests/settings.json as well: what each setting gave on this machine.
+    """
     print("running the tests with CUDA required ...", flush=True)
     parallel = ["-n", str(WORKERS)] if importlib.util.find_spec("xdist") else []
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
             *(sys.executable, "-m", "pytest", "-q", *parallel, "-m", ON_CUDA),
-            *("-p", "no:cacheprovider", f"--junitxml={report}", "tests/python"),
+            *("--record-settings", "-p", "no:cacheprovider", f"--junitxml={report}"),
+            "tests/python",
         ]
         status = _run(command, {"TORCH_SWIZZLE_REQUIRE_CUDA": "1"}, timeout_s)
         counts = count_tests(report.read_text(encoding="utf-8") if report.exists() else "")

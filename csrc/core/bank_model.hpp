@@ -5,8 +5,12 @@
 // served in groups of lanes: all 32 for accesses of 1, 2 or 4 bytes, halves for 8, quarters for 16. A group takes as
 // many wavefronts as the most *distinct words* that it wants from one bank: lanes that meet in one word share it. The
 // least possible is one wavefront a group with a live lane; what exceeds it is called excess, and is what the hardware
-// counts as bank conflicts. Two groups of a load are served together where the lane beside each live lane (or, for all,
-// the lane two further) has the same address or is not live; those of a store never are.
+// counts as bank conflicts.
+//
+// Two groups of a load that follow one another (both halves, or both quarters of one half) are served together where each
+// of their lanes has the address of its neighbour, lane ^ 1, or each that of lane ^ 2. A lane whose partner is not live
+// passes, but for one case that was found and not explained: in the first half of a 16-byte load, if lane 31 is live,
+// both partners have to be. Groups of a store are never served together.
 //
 // The ideal on Nsight Compute's source page is another: the lines of 128 bytes that the live lanes' bytes would fill, or
 // what the request takes where that is less. The two differ where few live lanes are spread over the groups of an access
@@ -56,11 +60,14 @@ constexpr int bank_of(std::int32_t word) { return word % kBanks; }
 
 namespace detail {
 
-// Whether no live lane's offset differs from that of a live lane `distance` (1 or 2) away.
-constexpr bool lanes_are_paired(const WarpRequest& request, int distance) {
-  for (int lane = 0; lane < kLanes; ++lane) {
+// Whether each lane in [first, last) has the offset of the lane `distance` (1 or 2) away, if both are live.
+constexpr bool lanes_are_paired(const WarpRequest& request, int first, int last, int distance) {
+  const bool needs_both = first == 0 && last < kLanes && request.active[kLanes - 1];
+  for (int lane = first; lane < last; ++lane) {
     const int other = lane ^ distance;
-    if (request.active[lane] && request.active[other] && request.offset[lane] != request.offset[other]) return false;
+    if (!request.active[lane] && !request.active[other]) continue;
+    const bool both = request.active[lane] && request.active[other];
+    if (both ? request.offset[lane] != request.offset[other] : needs_both) return false;
   }
   return true;
 }
@@ -93,23 +100,37 @@ constexpr BankLoads count_bank_loads(const WarpRequest& request, int first, int 
   return loads;
 }
 
-/// Lanes of this request that are served together: twice lanes_per_group, at most all, where neighbours load from the
-/// same addresses.
-constexpr int lanes_served_together(const WarpRequest& request) {
+/// The groups in which a request's lanes are served: group g is lanes [begin[g], begin[g + 1]).
+struct LaneGroups {
+  int count = 0;
+  int begin[kLanes / 8 + 1] = {};
+};
+
+/// The groups of this request by Note [Bank model]: of lanes_per_group lanes, or of twice as many where two are served
+/// together.
+constexpr LaneGroups lane_groups(const WarpRequest& request) {
   const int group = lanes_per_group(request.width_bytes);
-  if (request.is_store || group == kLanes) return group;
-  const bool is_paired = detail::lanes_are_paired(request, 1) || detail::lanes_are_paired(request, 2);
-  return is_paired ? 2 * group : group;
+  LaneGroups groups;
+  int first = 0;
+  while (first < kLanes) {
+    const int last = first + 2 * group;
+    const bool can_merge = !request.is_store && last <= kLanes && first % (2 * group) == 0;
+    const bool merges = can_merge && (detail::lanes_are_paired(request, first, last, 1) ||
+                                      detail::lanes_are_paired(request, first, last, 2));
+    first += merges ? 2 * group : group;
+    groups.begin[++groups.count] = first;
+  }
+  return groups;
 }
 
 /// Wavefronts of one request by Note [Bank model]. Offsets are in bytes and multiples of the width, which is 1, 2, 4, 8
 /// or 16. Example: 16 bytes a lane at 16 * lane takes 4 wavefronts, none in excess; at 128 * lane it takes 32, 28 in
 /// excess.
 constexpr Wavefronts count_wavefronts(const WarpRequest& request) {
-  const int group = lanes_served_together(request);
+  const LaneGroups groups = lane_groups(request);
   Wavefronts result;
-  for (int first = 0; first < kLanes; first += group) {
-    const int busiest = count_bank_loads(request, first, first + group).busiest;
+  for (int g = 0; g < groups.count; ++g) {
+    const int busiest = count_bank_loads(request, groups.begin[g], groups.begin[g + 1]).busiest;
     result.actual += busiest;
     result.ideal += busiest > 0 ? 1 : 0;
   }
@@ -128,10 +149,10 @@ constexpr int least_wavefronts(const WarpRequest& request, int chunk_bytes) {
   if (chunk_bytes < kWordBytes) return count_wavefronts(request).ideal;
   const int places = (chunk_bytes < kLineBytes ? chunk_bytes : kLineBytes) / kWordBytes;
   const int banks_of_place = kBanks / places;
-  const int group = lanes_served_together(request);
+  const LaneGroups groups = lane_groups(request);
   int result = 0;
-  for (int first = 0; first < kLanes; first += group) {
-    const int words = count_bank_loads(request, first, first + group, places).busiest;
+  for (int g = 0; g < groups.count; ++g) {
+    const int words = count_bank_loads(request, groups.begin[g], groups.begin[g + 1], places).busiest;
     result += (words + banks_of_place - 1) / banks_of_place;
   }
   return result;

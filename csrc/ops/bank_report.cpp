@@ -127,12 +127,14 @@ at::Tensor bank_words(const at::Tensor& addresses, std::int64_t width, const std
   at::Tensor result = at::full({static_cast<std::int64_t>(requests.size()), kLanes, words, 3}, -1, at::kLong);
   auto* entry = result.mutable_data_ptr<std::int64_t>();
   for (const WarpRequest& request : requests) {
-    const int group = lanes_served_together(request);
+    const LaneGroups groups = lane_groups(request);
+    int group = 0;
     for (int lane = 0; lane < kLanes; ++lane) {
+      if (lane == groups.begin[group + 1]) ++group;
       for (int i = 0; i < words; ++i, entry += 3) {
         if (!request.active[lane]) continue;
         const std::int32_t word = request.offset[lane] / kWordBytes + i;
-        entry[0] = lane / group;
+        entry[0] = group;
         entry[1] = word;
         entry[2] = bank_of(word);
       }
@@ -149,10 +151,10 @@ at::Tensor bank_loads(const at::Tensor& addresses, std::int64_t width, const std
   at::Tensor result = at::zeros({static_cast<std::int64_t>(requests.size()), most_groups, kBanks}, at::kLong);
   auto* row = result.mutable_data_ptr<std::int64_t>();
   for (const WarpRequest& request : requests) {
-    const int group = lanes_served_together(request);
-    for (int first = 0; first < kLanes; first += group) {
-      const BankLoads loads = count_bank_loads(request, first, first + group);
-      std::copy(std::begin(loads.words), std::end(loads.words), row + first / group * kBanks);
+    const LaneGroups groups = lane_groups(request);
+    for (int g = 0; g < groups.count; ++g) {
+      const BankLoads loads = count_bank_loads(request, groups.begin[g], groups.begin[g + 1]);
+      std::copy(std::begin(loads.words), std::end(loads.words), row + g * kBanks);
     }
     row += most_groups * kBanks;
   }

@@ -513,13 +513,13 @@ def test_the_report_says_what_became_of_each_call(
         x.t().contiguous()
         x.t().contiguous()
         x.clone()
-        x.t()[:8].contiguous()
+        x.t()[:16].contiguous()
     x.t().contiguous()
     report = accelerated.report
     assert report is not None
     counts = {count.reason: (count.taken, count.calls, count.bytes) for count in report.counts}
     assert counts == {
-        "transposition": (True, 3, 2 * 32768 + 4096),
+        "transposition": (True, 3, 2 * 32768 + 8192),
         "plain copy": (False, 1, 32768),
     }
     table = capfd.readouterr().err
