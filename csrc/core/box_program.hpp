@@ -1,13 +1,13 @@
 // The box program: the body of the kernel that moves a problem of any rank in boxes (core/box.hpp), for every order of
 // the dimensions: attention heads, several short dimensions on either side, rows that stay as they are.
 //
-// A block brings its box into an image in shared memory, in the input's order: every run of the input as the chunks
+// A block brings its box into an image in shared memory, in the input's order: every piece of the input as the chunks
 // that cover it, by asynchronous copies, at the misalignment that it has. A table in shared memory holds where in the
 // image the elements of an output run lie, but for the run's last dimension, so that neither the number of dimensions
 // nor their lengths cost anything per element. A lane gathers the elements of a 16-byte vector of the output one by one and stores the vector.
 //
-// The image of elements below 16 bytes is skewed by a chunk after every eight, since lanes along an output run, several
-// pitches apart, would meet in few banks. 16-byte elements take pitches that suit them instead.
+// The image of elements below 16 bytes can be skewed by a chunk after every eight or sixteen, since lanes along an output
+// run, several pitches apart, would meet in few banks. 16-byte elements take pitches that suit them instead.
 #pragma once
 
 #include "bank_model.hpp"
@@ -46,11 +46,11 @@ struct BoxArguments {
   int grid_rank = 0;
   BoxGridDimension grid[kMaxBoxRank];
 
-  int input_runs = 1;
-  int input_run_bytes = 0;  // of a run, or of one step along the cut dimension where it ends there
-  bool input_run_is_cut = false;
-  FastDivision run_chunks;  // chunks that cover a run
-  int input_rank = 0;       // dimensions over which runs of the input repeat
+  int pieces = 1;
+  int piece_bytes = 0;  // or of one step along the cut dimension, where a piece ends there
+  bool piece_is_cut = false;
+  FastDivision piece_chunks;  // chunks that cover a piece
+  int input_rank = 0;         // dimensions over which pieces of the input repeat
   BoxDimension input[kMaxBoxRank];
 
   int output_runs = 1;
@@ -59,6 +59,7 @@ struct BoxArguments {
   int run_cut = 0;
   int run_cut_pitch = 0;  // in the image
   int table_offset = 0;   // in shared memory
+  int skew_shift = kNoSkew;
   int shared_bytes = 0;
   int table_rank = 0;
   FastDivision table_extent[kMaxBoxRank];
@@ -146,10 +147,10 @@ struct BoxProgram {
 
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const BoxArguments& args, const Origin& tile, int thread) {
-    const int run_bytes = args.input_run_bytes * (args.input_run_is_cut ? tile.input_cut : 1);
-    const auto run_chunks = static_cast<int>(args.run_chunks.divisor);
+    const int piece_bytes = args.piece_bytes * (args.piece_is_cut ? tile.input_cut : 1);
+    const auto piece_chunks = static_cast<int>(args.piece_chunks.divisor);
     const int base = misalignment_of(tile.src);
-    const int count = args.input_runs * run_chunks;
+    const int count = args.pieces * piece_chunks;
     SWIZZLE_NO_UNROLL
     for (int first = thread; first < count; first += kThreads * kLoadsAtOnce) {
       Places<kLoadsAtOnce> places;
@@ -157,19 +158,19 @@ struct BoxProgram {
       SWIZZLE_UNROLL
       for (int k = 0; k < kLoadsAtOnce; ++k) {
         const auto i = static_cast<std::uint32_t>(first + k * kThreads);
-        places.run[k] = args.run_chunks.quotient(i);
+        places.run[k] = args.piece_chunks.quotient(i);
         places.is_inside[k] = static_cast<int>(i) < count;
-        chunk[k] = static_cast<int>(args.run_chunks.remainder(i, places.run[k]));
+        chunk[k] = static_cast<int>(args.piece_chunks.remainder(i, places.run[k]));
       }
       find_places<true>(args.input, args.input_rank, tile, places);
       SWIZZLE_UNROLL
       for (int k = 0; k < kLoadsAtOnce; ++k) {
         const unsigned char* src = tile.src + places.offset[k];
         const int misalignment = misalignment_of(src);
-        const int end = misalignment + run_bytes - chunk[k] * 16;  // from the chunk on
+        const int end = misalignment + piece_bytes - chunk[k] * 16;  // from the chunk on
         if (!places.is_inside[k] || end <= 0) continue;
         src += chunk[k] * 16 - misalignment;
-        const int image = skewed(base + places.image[k] + chunk[k] * 16 - misalignment);
+        const int image = skewed(args, base + places.image[k] + chunk[k] * 16 - misalignment);
         if (src + 16 <= args.src_end) {
           memory.copy_window_to_shared(k, image, src);
         } else {
@@ -228,7 +229,7 @@ struct BoxProgram {
             find_elements(memory, args, first, length, offset);
             known_shift = shift;
           }
-          store_vector(memory, base + places.image[k], offset, first, length, dst + first * kElementBytes);
+          store_vector(memory, args, base + places.image[k], offset, first, length, dst + first * kElementBytes);
         }
       }
     }
@@ -242,9 +243,11 @@ struct BoxProgram {
     return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
   }
 
-  SWIZZLE_HOST_DEVICE static int skewed(int byte) {
-    return kIsSkewed ? byte + (byte >> 7) * 16 : byte;
-  }  // Where in the image the elements of a vector of an output run lie; those outside the run are its nearest one.
+  SWIZZLE_HOST_DEVICE static int skewed(const BoxArguments& args, int byte) {
+    return kIsSkewed ? byte + (byte >> args.skew_shift) * 16 : byte;
+  }
+
+  // Where in the image the elements of a vector of an output run lie; those outside the run are its nearest one.
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void find_elements(Memory& memory, const BoxArguments& args, int first, int length,
                                                 int (&offset)[kChunkElements]) {
@@ -268,12 +271,13 @@ struct BoxProgram {
 
   // Gathers a vector of the output, whose first element is number `first` of its run, and stores what is of the run.
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void store_vector(Memory& memory, int image, const int (&offset)[kChunkElements],
-                                               int first, int length, unsigned char* dst) {
+  SWIZZLE_HOST_DEVICE static void store_vector(Memory& memory, const BoxArguments& args, int image,
+                                               const int (&offset)[kChunkElements], int first, int length,
+                                               unsigned char* dst) {
     Element element[kChunkElements];
     SWIZZLE_UNROLL
     for (int k = 0; k < kChunkElements; ++k) {
-      element[k] = memory.template load_shared<Element>(kChunkElements + k, skewed(image + offset[k]));
+      element[k] = memory.template load_shared<Element>(kChunkElements + k, skewed(args, image + offset[k]));
     }
     const Opaque<16> value = pack<kElementBytes>(element);
     if (first >= 0 && first + kChunkElements <= length) {
@@ -288,7 +292,7 @@ struct BoxProgram {
     }
   }
 
-  // Several runs of a box by number, and where they lie: whether inside the problem, in the image, and their bytes from
+  // Several pieces or runs of a box by number, and where they lie: whether inside the problem, in the image, and their bytes from
   // the box's first element on one side.
   template <int kCount>
   struct Places {
@@ -337,16 +341,17 @@ struct BoxProgram {
   static int cut_of(const Box& box, int dim) { return dim == box.input_cut ? 1 : dim == box.output_cut ? 2 : 0; }
 
   static void describe_input(const Box& box, BoxArguments& args) {
-    args.input_run_bytes = box.input_run * kElementBytes;
-    args.input_run_is_cut = box.input_cut >= 0;
-    if (args.input_run_is_cut) args.input_run_bytes /= box.extent[box.input_cut];
+    args.piece_bytes = box.input_piece() * kElementBytes;
+    args.piece_is_cut = box.input_cut >= 0 && box.is_in_input_piece(box.input_cut);
+    if (args.piece_is_cut) args.piece_bytes /= box.extent[box.input_cut];
     const int overhang = box.is_aligned ? 0 : 15;
-    args.run_chunks = FastDivision(static_cast<std::uint32_t>((box.input_run * kElementBytes + overhang + 15) / 16));
+    args.piece_chunks =
+        FastDivision(static_cast<std::uint32_t>((box.input_piece() * kElementBytes + overhang + 15) / 16));
     // From the output's innermost dimension on: neighbouring threads then read rows that lie close together.
     for (int i = box.rank - 1; i >= 0; --i) {
-      if (box.extent[i] == 1 || box.is_in_input_run(i)) continue;
+      if (box.extent[i] == 1 || box.is_in_input_piece(i)) continue;
       args.input[args.input_rank++] = make_dimension(box, i);
-      args.input_runs *= box.extent[i];
+      args.pieces *= box.extent[i];
     }
   }
 
@@ -358,7 +363,8 @@ struct BoxProgram {
       args.run_cut_pitch = box.image_pitch[box.output_cut];
     }
     args.table_length = FastDivision(static_cast<std::uint32_t>(table_length));
-    args.table_offset = box.image_bytes + (kIsSkewed ? (box.image_bytes + 127) / 128 * 16 : 0);
+    args.skew_shift = box.skew_shift;
+    args.table_offset = box.image_bytes + (box.image_bytes >> box.skew_shift) * 16;
     args.shared_bytes = args.table_offset + 2 * (table_length + kChunkElements - 1);
     bool is_aligned = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0;
     const int first_outside = box.rank - box.output_dims;

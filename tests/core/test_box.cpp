@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/request_counter.hpp"
 #include "strided_view.hpp"
 
 namespace swizzle {
@@ -62,6 +63,11 @@ TEST(Box, KeepsWhatItPromises) {
     ASSERT_LE(elements * box.element_bytes, kBoxBytes);
     ASSERT_LE(image_end, box.image_bytes) << view.describe();
     ASSERT_LE(box.image_bytes, kBoxImageBytes);
+    ASSERT_TRUE(box.skew_shift == 7 || box.skew_shift == 8 || box.skew_shift == kNoSkew);
+    dispatch_element_bytes(box.element_bytes, [&](auto bytes) {
+      using Program = BoxProgram<decltype(bytes)::value>;
+      ASSERT_LE(Program::make_arguments(box, nullptr, nullptr).shared_bytes, Program::kSharedBytes);
+    });
     ASSERT_LE(box.output_run, kMaxTableLength * (box.output_cut < 0 ? 1 : box.extent[box.output_cut]));
     std::int64_t run = 1;
     for (int k = 0; k < box.input_dims; ++k) {
@@ -69,7 +75,8 @@ TEST(Box, KeepsWhatItPromises) {
       ASSERT_EQ(box.src_stride[dim], run) << "dimensions of an input run are dense";
       run *= box.extent[dim];
     }
-    ASSERT_EQ(run, box.input_run);
+    ASSERT_EQ(run, box.input_piece());
+    ASSERT_EQ(box.input_run % run, 0);
     run = 1;
     for (int i = box.rank - 1; i >= box.rank - box.output_dims; --i) {
       ASSERT_EQ(box.dst_stride[i], run) << "dimensions of an output run are dense";
@@ -131,6 +138,29 @@ TEST(Box, MergesShortDimensionsOnBothSides) {
     EXPECT_GE(box.input_run * box.element_bytes, 128) << view.describe();
     EXPECT_GE(box.output_run * box.element_bytes, 128) << view.describe();
   }
+}
+
+// Wavefronts of an average load of elements from the image.
+template <int kElementBytes>
+double wavefronts_of_gathers(const std::vector<std::int64_t>& sizes, const std::vector<std::size_t>& order) {
+  using Program = BoxProgram<kElementBytes>;
+  RequestCounter counter;
+  run_blocks<Program>(Program::make_arguments(box_of(permuted_view(kElementBytes, sizes, order)), nullptr, nullptr),
+                      counter);
+  double wavefronts = 0;
+  double requests = 0;
+  for (const RequestCount& count : counter.counts()) {
+    if (count.access != SharedAccess::kLoad || count.width_bytes != kElementBytes) continue;
+    wavefronts += static_cast<double>(count.actual);
+    requests += static_cast<double>(count.requests);
+  }
+  return wavefronts / requests;
+}
+
+TEST(Box, PitchesAndSkewSpreadTheLanesOfAGatherOverTheBanks) {
+  EXPECT_LE(wavefronts_of_gathers<16>({3, 8, 40}, {1, 2, 0}), 4.0) << "four groups of lanes";
+  EXPECT_LE(wavefronts_of_gathers<4>({64, 3, 96}, {1, 2, 0}), 2.0) << "16 chunks in 8 places";
+  EXPECT_LE(wavefronts_of_gathers<1>({128, 3, 128}, {1, 2, 0}), 1.5);
 }
 
 TEST(Box, OfLongRowsIsFull) {

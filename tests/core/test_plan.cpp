@@ -167,6 +167,8 @@ TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
   every_third.stride[1] = 3;
   EXPECT_EQ(plan_of(canonical(every_third)).tile, Tile::kScalar32);
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 641, 643, 643))).tile, Tile::kVector);
+  EXPECT_EQ(plan_of(canonical(matrix_view(16, 1593, 3465, 3465))).tile, Tile::kScalar32) << "halves of sectors";
+  EXPECT_EQ(plan_of(canonical(matrix_view(16, 1594, 3466, 3466))).tile, Tile::kVector);
 }
 
 TEST(Plan, LeavesTinyMatricesAndUnpackedShortSidesToTheDirectKernel) {

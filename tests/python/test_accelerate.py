@@ -161,7 +161,7 @@ def test_copies_between_devices_are_left() -> None:
 def test_every_dtype_is_transposed(
     dtype: torch.dtype, device: str, on: _accelerate.Acceleration
 ) -> None:
-    x = random_bits((65, 96), dtype, device)
+    x = random_bits((65, 130), dtype, device)
     y = x.t().contiguous()
     assert taken(on) == {"transposition": 1}
     assert y.stride() == (65, 1)
