@@ -382,8 +382,8 @@ def judge(
 
     A kernel that touches no shared memory, as predicted, has a row without an access. What the
     hardware's counter says of loads and of stores has to be as predicted but for noise, which is
-    what it says of the twin too (nothing where there is no twin), and a share NOISE of all wavefronts
-    of the launch: a few stores contend with many copies.
+    what it says of the twin too (nothing where there is no twin), and a share NOISE of the launch's
+    wavefronts, loads, stores and copies together: a few stores contend with many copies.
     """
     rows = counters.compare(launch, predicted)
     named = {"case": case.label, "kind": kind_of(case), "dtype": case.dtype}
