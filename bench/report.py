@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ def summary_text(
         *stamp_lines(kernel_records),
         *_article_part(rows),
         *_profile_part(profile),
-        *_means_part(rows),
+        *_means_part(rows, by_dtype=(GRID_GROUP,)),
         *(line for record in records if _is_host(record) for line in _host_part(record)),
         *_accelerated_part(accelerated),
     ]
@@ -142,6 +142,8 @@ def summary_text(
 def details_text(records: Sequence[Record], accelerated: dict[str, Any] | None = None) -> str:
     """The page with a line per case."""
     parts = ["# Recorded results", GENERATED]
+    rows = [row for record in records for row in record.rows]
+    parts += _means_part(rows, by_dtype={row.group for row in rows})
     for record in records:
         groups = dict.fromkeys(row.group for row in record.rows if row.group != HOST_GROUP)
         for group in groups:
@@ -224,24 +226,25 @@ def _profile_part(profile: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _means_part(rows: Sequence[Row]) -> list[str]:
-    """Geometric means of the share of a copy, per group and dtype and per group."""
+def _means_part(rows: Sequence[Row], by_dtype: Collection[str]) -> list[str]:
+    """Geometric means of the share of a copy, per group, and per dtype in the groups named."""
     shown = [variant for variant in variants_of(rows) if variant != COPY]
     lines = []
     for group in dict.fromkeys(row.group for row in rows):
         of_group = [row for row in rows if row.group == group]
         if group in (ARTICLE_GROUP, HOST_GROUP):
             continue
-        dtypes = list(dict.fromkeys(row.dtype for row in of_group))
+        dtypes = list(dict.fromkeys(row.dtype for row in of_group)) if group in by_dtype else []
         for dtype in dtypes:
             lines.append(
                 _mean_line(group, dtype, [row for row in of_group if row.dtype == dtype], shown)
             )
-        if len(dtypes) > 1:
+        if len(dtypes) != 1:
             lines.append(_mean_line(group, "all", of_group, shown))
     if not lines:
         return []
-    header = ("group", "dtype", "cases", *(f"`{variant}`" for variant in shown), "best peer")
+    variants = (f"`{variant}`" for variant in shown)
+    header = ("group", "dtype", "cases", *variants, "best peer", "least `auto`")
     title = (
         "**Share of a copy of the same bytes** (1 = copy speed), geometric means over the cases "
         "that a variant serves; the best peer is chosen for each case:"
@@ -264,7 +267,9 @@ def _mean_line(group: str, dtype: str, rows: Sequence[Row], shown: Sequence[str]
     means = [
         _mean_text([share for share in shares[variant] if share], len(cases)) for variant in shown
     ]
-    return [group, dtype, str(len(cases)), *means, _number(geometric_mean(best_shares))]
+    least = min((share for share in shares.get("auto", []) if share), default=None)
+    best_mean = _number(geometric_mean(best_shares))
+    return [group, dtype, str(len(cases)), *means, best_mean, _number(least)]
 
 
 def _mean_text(shares: Sequence[float], cases: int) -> str:

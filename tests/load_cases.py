@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import sys
@@ -71,7 +72,7 @@ def make_case(seed: int, number: int, tiles: Sequence[str]) -> Case:
     sizes = [rng.choice(SIZES) if rng.random() < 0.7 else rng.randint(1, 3000) for _ in range(rank)]
     if rank and rng.random() < 0.03:
         sizes[rng.randrange(rank)] = 0
-    while torch.Size(sizes).numel() > most:
+    while math.prod(max(size, 1) for size in sizes) > most:
         largest = sizes.index(max(sizes))
         sizes[largest] = (sizes[largest] + 1) // 2
     dims = (rng.randrange(-rank, rank), rng.randrange(-rank, rank)) if rank else (0, -1)

@@ -485,8 +485,17 @@ def test_contract_holds_the_hardware_counter_to_the_noise_of_the_twin() -> None:
         ]
         noises = contract.noises_of(cases, launches, steps)
         rows = contract.judge(cases[0], launches[0], steps[0], noises[cases[1]])
-        assert [row["within_noise"] for row in rows] == [expected, None]
+        assert contract.beyond_noise(rows) == ([] if expected else rows[:1])
         assert rows[0]["predicted_conflicts"] == 1792
+
+
+def test_contract_allows_for_copies_that_arrive_while_a_kernel_stores() -> None:
+    case = Case("transpose", (8, 64, 32), "complex128", tile="box")
+    steps = counters.predict(case)
+    for counted, expected in ((0, True), (132, True), (400, False)):
+        launch = Launch("k", {counters.METRICS["store_conflicts"]: counted}, ())
+        beyond = contract.beyond_noise(contract.judge(case, launch, steps, None))
+        assert [row["access"] for row in beyond] == ([] if expected else ["store"])
 
 
 def test_contract_reads_pages_that_were_kept(

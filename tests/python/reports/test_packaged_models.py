@@ -28,6 +28,21 @@ class Model(torch.nn.Module):
         return y, torch.ops.swizzle.transpose(y.unsqueeze(0), 0, -1, method="padded")
 
 
+def write_compiler(folder: Path) -> Path:
+    """A g++ that links the C++ library of this process.
+
+    Where a machine's g++ finds none but an archive, a package gets a copy of its own, and torch's
+    code in it, of any model, crashes in std::regex.
+    """
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").split()
+    (library,) = {word for word in maps if "/libstdc++.so" in word}
+    script = folder / "g++"
+    linking = f'case " $* " in *" -shared "*) set -- "$@" -Wl,{library};; esac'
+    script.write_text(f'#!/bin/sh\n{linking}\nexec g++ "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return script
+
+
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def package(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of the model, in a folder named after its device."""
@@ -39,7 +54,8 @@ def package(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     assert (size.lower, size.upper) == (1, 8192)
     path = tmp_path_factory.mktemp("packages") / device / "model.pt2"
     path.parent.mkdir()
-    with torch._inductor.config.patch({"cpp.vec_isa_ok": True}):
+    compiler = str(write_compiler(path.parent))
+    with torch._inductor.config.patch({"cpp.vec_isa_ok": True, "cpp.cxx": (None, compiler)}):
         torch._inductor.aoti_compile_and_package(program, package_path=str(path))
     return path
 
