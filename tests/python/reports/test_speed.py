@@ -75,6 +75,8 @@ class TestLongSides:
         self, case: tuple[str, tuple[int, ...]], variant: str, cases: Cases
     ) -> None:
         rows = cases[case]
+        if variant not in rows:
+            pytest.skip("no GPU has recorded this variant yet")
         assert milliseconds(rows[variant]) <= milliseconds(rows[COPY]) / MINIMUM_SHARE
 
 
