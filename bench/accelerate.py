@@ -34,7 +34,7 @@ Call = Callable[[], Any]
 PROGRAM_METHOD = "wall time of whole steps between synchronisations, with and without in turns"
 HOST_METHOD = "host time of a call that nothing waits for, with and without in turns, median"
 ROUNDS = 9
-HOST_ROUNDS = 400  # with 40 the medians of one call varied by 0.3 us, as much as is looked for
+HOST_ROUNDS = 400  # with 40 the medians varied by as much as is looked for, 0.3 us
 HOST_CALLS = 50  # enqueued between two synchronisations: fewer than a stream's queue holds
 
 
