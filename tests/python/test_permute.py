@@ -144,13 +144,16 @@ def permuted_samples(draw: st.DrawFn) -> tuple[Sample, Dims]:
     return sample, tuple(draw(st.permutations(range(rank))))
 
 
-@settings(
+drawn_300_times = settings(
     max_examples=300,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+
+
+@drawn_300_times
 @given(
     drawn=permuted_samples(),
     dtype=st.sampled_from(DTYPES),
@@ -167,13 +170,7 @@ def test_any_strided_input_in_any_order_equals_torch(
     assert_fresh_transpose(permute(x, dims, method=method), x, expected)
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@drawn_300_times
 @given(
     drawn=permuted_samples().filter(lambda drawn: len(drawn[1]) >= 2),
     dtype=st.sampled_from(DTYPES),
