@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from bench.grid import Case, Shape, random_bits
-from bench.records import ARTICLE_GROUP, OURS, RANDOM_GROUP
+from bench.records import ARTICLE_GROUP, MANY_GROUPS, OURS
 
 Call = Callable[[], torch.Tensor]
 Prepare = Callable[[Case, torch.Tensor], Call]
@@ -151,16 +151,17 @@ PERMUTE_PEERS = [
 def arms_for(case: Case, *, peers: bool = False) -> list[Arm]:
     """The arms of a case, in the order of columns; the article's case forces the article's tile.
 
-    Random permutes are many, and each takes seconds to compile: torch.compile joins them as a peer.
+    Random permutes and sides are many, and each takes seconds to compile: torch.compile joins them
+    as a peer.
     """
+    is_quick = case.group in MANY_GROUPS and not peers
     if case.dims is not None:
-        is_quick = case.group == RANDOM_GROUP and not peers
         return [PERMUTE, *(PERMUTE_PEERS[:1] if is_quick else PERMUTE_PEERS)]
     if case.group == ARTICLE_GROUP:
         ours = [_method_arm("auto"), *(tile_arm(method, ARTICLE_TILE) for method in METHODS)]
     else:
         ours = [_method_arm(method) for method in OURS]
-    arms = [*ours, TORCH, COMPILE]
+    arms = [*ours, TORCH] if is_quick else [*ours, TORCH, COMPILE]
     if peers:
         from bench.peers import PEER_ARMS  # needs triton and cuBLAS
 

@@ -17,6 +17,7 @@ from bench.records import (
     CONTIGUOUS_NAME,
     GRID_GROUP,
     RANDOM_GROUP,
+    SIDES_GROUP,
     case_label,
 )
 
@@ -327,6 +328,22 @@ def random_permute(seed: int) -> Case:
     return Case(RANDOM_GROUP, dtype, shape, dims=tuple(dims), seed=seed)
 
 
+SIDES = range(1, 131)  # past 128, the most rows or columns that select_tile asks about
+SIDES_BYTES = 32 << 20
+
+
+def side_cases(dtype: str) -> list[Case]:
+    """Matrices of about 32 MiB with every short side from 1 to 130, tall and wide.
+
+    The long side is the largest multiple of 16 elements for which the input is at most 32 MiB, so
+    columns and rows stay aligned, and it is a power of two only where the side is one.
+    """
+    elements = SIDES_BYTES // getattr(torch, dtype).itemsize
+    lengths = {side: elements // side // 16 * 16 for side in SIDES}
+    tall = [(length, side) for side, length in lengths.items()]
+    return _cases(SIDES_GROUP, (dtype,), (*tall, *(shape[::-1] for shape in tall)))
+
+
 # Where other transposes were reported slow; tests/python/reports/test_speed.py judges these rows.
 REPORTS = [
     Case("reports", "float8_e4m3fn", (32768, 8192)),
@@ -357,6 +374,7 @@ GROUPS: dict[str, list[Case]] = {
     "permute": PERMUTE,
     RANDOM_GROUP: [random_permute(seed) for seed in range(200)],
     "reports": REPORTS,
+    SIDES_GROUP: [case for dtype in ("uint8", "float16", "float32") for case in side_cases(dtype)],
 }
 DEFAULT_GROUPS = (ARTICLE_GROUP, GRID_GROUP)
 

@@ -1,4 +1,4 @@
-"""Plots of recorded results (matplotlib, SVG): share of a copy per case, bandwidth against size."""
+"""Plots of recorded results (matplotlib, SVG): share of a copy per case and side, bandwidth."""
 
 from __future__ import annotations
 
@@ -13,11 +13,23 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
-from bench.records import COPY, GRID_GROUP, PEERS, RANDOM_GROUP, Row, by_case, variants_of
+from bench import sides
+from bench.records import (
+    COPY,
+    GRID_GROUP,
+    MANY_GROUPS,
+    PEERS,
+    SIDES_GROUP,
+    Row,
+    by_case,
+    variants_of,
+)
 
 SHARE_PLOT = "share.svg"
 BANDWIDTH_PLOT = "bandwidth.svg"
+SIDES_PLOT = "sides.svg"
 
 STYLE = {
     "copy": ("0.4", "|"),
@@ -40,6 +52,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         drawn = [
             _draw_share(rows, folder / SHARE_PLOT),
             _draw_bandwidth(rows, folder / BANDWIDTH_PLOT),
+            _draw_sides(rows, folder / SIDES_PLOT),
         ]
     return [path for path in drawn if path is not None]
 
@@ -50,7 +63,7 @@ def _style(variant: str) -> tuple[str, str]:
 
 def _draw_share(rows: Sequence[Row], path: Path) -> Path | None:
     """Share of a copy per case: one line per case, one mark per variant, a panel per group."""
-    shown_rows = (row for row in rows if row.group != RANDOM_GROUP)  # too many to read
+    shown_rows = (row for row in rows if row.group not in MANY_GROUPS)
     cases = by_case(row for row in shown_rows if row.share_of_copy is not None)
     groups = list(dict.fromkeys(key[0] for key in cases))
     if not groups:
@@ -153,6 +166,52 @@ def _draw_bandwidth(rows: Sequence[Row], path: Path) -> Path | None:
         panel.grid(linewidth=0.3)
     for line in panels[:, 0]:
         line.set_ylabel("GB/s, read + written")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=8, frameon=False)
+    return _save(figure, path)
+
+
+def _draw_sides(rows: Sequence[Row], path: Path) -> Path | None:
+    """Share of a copy against the short side, a panel per dtype and direction."""
+    of_group = [row for row in rows if row.group == SIDES_GROUP and row.share_of_copy is not None]
+    shown = {
+        variant: sides.lines(of_group, variant)
+        for variant in variants_of(of_group)
+        if variant != COPY
+    }
+    keys = list(dict.fromkeys(key for lines in shown.values() for key in lines))
+    if not keys:
+        return None
+    dtypes = list(dict.fromkeys(dtype for dtype, _ in keys))
+    directions = (sides.TALL, sides.WIDE)
+    figure, panels = pyplot.subplots(
+        len(dtypes),
+        len(directions),
+        figsize=(9, 1.7 * len(dtypes) + 0.6),
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    for variant, lines in shown.items():
+        for (dtype, direction), by_side in lines.items():
+            panels[dtypes.index(dtype), directions.index(direction)].plot(
+                list(by_side),
+                [row.share_of_copy for row in by_side.values()],
+                color=_style(variant)[0],
+                linewidth=1.2 if variant == "auto" else 0.8,
+                label=variant,
+            )
+    for line, dtype in zip(panels, dtypes, strict=True):
+        for panel, direction in zip(line, directions, strict=True):
+            panel.axhline(1.0, color="0.4", linewidth=0.8)
+            panel.set_title(f"{dtype}, {direction}", loc="left", fontsize=8)
+            panel.grid(linewidth=0.3)
+        line[0].set_ylabel("share of a copy")
+    panels[0, 0].set_ylim(bottom=0)
+    panels[0, 0].xaxis.set_major_locator(MultipleLocator(16))
+    for panel in panels[-1]:
+        panel.set_xlabel("short side")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=8, frameon=False)
     return _save(figure, path)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import sides
 from bench.records import (
     ACCELERATE_NAME,
     ARTICLE_GROUP,
@@ -24,6 +25,7 @@ from bench.records import (
     PROFILE_NAME,
     RESULTS,
     ROOT,
+    SIDES_GROUP,
     Record,
     Row,
     best_peer,
@@ -129,6 +131,7 @@ def summary_text(
         *_article_part(rows),
         *_profile_part(profile),
         *_means_part(rows, by_dtype=(GRID_GROUP,)),
+        *_neighbours_part(rows),
         *(line for record in records if _is_host(record) for line in _host_part(record)),
         *_accelerated_part(accelerated),
     ]
@@ -136,11 +139,13 @@ def summary_text(
         parts.append(f"![Share of a copy, per case]({plots}/share.svg)")
     if any(row.group == GRID_GROUP for row in rows):
         parts.append(f"![Bandwidth against size]({plots}/bandwidth.svg)")
+    if any(row.group == SIDES_GROUP for row in rows):
+        parts.append(f"![Share of a copy against the short side]({plots}/sides.svg)")
     return "\n\n".join(parts)
 
 
 def details_text(records: Sequence[Record], accelerated: dict[str, Any] | None = None) -> str:
-    """The page with a line per case."""
+    """The page with a line per case; one per short side in the group of sides."""
     parts = ["# Recorded results", GENERATED]
     rows = [row for record in records for row in record.rows]
     parts += _means_part(rows, by_dtype={row.group for row in rows})
@@ -148,7 +153,8 @@ def details_text(records: Sequence[Record], accelerated: dict[str, Any] | None =
         groups = dict.fromkeys(row.group for row in record.rows if row.group != HOST_GROUP)
         for group in groups:
             of_group = [row for row in record.rows if row.group == group]
-            parts += [f"## {group}", *stamp_lines([record]), _share_table(of_group)]
+            tables = _side_tables(of_group) if group == SIDES_GROUP else [_share_table(of_group)]
+            parts += [f"## {group}", *stamp_lines([record]), *tables]
             failures = [row for row in of_group if row.status == FAILED]
             parts += [f"Failed: {row.variant}, {row.label}: {row.note}" for row in failures]
     return "\n\n".join([*parts, *_accelerated_details(accelerated)]) + "\n"
@@ -278,6 +284,17 @@ def _mean_text(shares: Sequence[float], cases: int) -> str:
     return f"{text} ({len(shares)})" if shares and len(shares) < cases else text
 
 
+def _neighbours_part(rows: Sequence[Row]) -> list[str]:
+    """The sentence on the step between two neighbouring sides that costs most."""
+    found = sides.steps(rows)
+    if not found:
+        return []
+    return [
+        f"**Neighbouring sides**, {len(found)} pairs of short sides that differ by one (group "
+        f"`{SIDES_GROUP}`): the greatest step is that {found[0].text}."
+    ]
+
+
 def _is_host(record: Record) -> bool:
     return all(row.group == HOST_GROUP for row in record.rows)
 
@@ -391,6 +408,49 @@ def _share_table(rows: Sequence[Row]) -> str:
         ratio = peer.ms / auto.ms if peer and auto and peer.ms and auto.ms else None
         lines.append([*cells, _number(ratio)])
     return _table(header, lines)
+
+
+def _side_tables(rows: Sequence[Row]) -> list[str]:
+    """For each variant, the greatest steps between neighbours, and the share of a copy by side."""
+    parts = []
+    for variant in variants_of(rows):
+        lines = sides.lines(rows, variant)
+        if variant == COPY or not lines:
+            continue
+        names = [" ".join(key) for key in lines]
+        found = sides.steps(rows, variant)
+        greatest = [
+            next((step for step in found if sides.line_of(step.slower) == key), None)
+            for key in lines
+        ]
+        measured = sorted({side for line in lines.values() for side in line})
+        shares = [
+            (str(side), *(_number(_share(line.get(side))) for line in lines.values()))
+            for side in measured
+        ]
+        parts += [
+            f"`{variant}`, the greatest step between two neighbouring sides, by time per byte:",
+            _table(
+                ("line", "slower", "faster", "times as long"),
+                [
+                    (
+                        name,
+                        str(min(step.slower.shape)),
+                        str(min(step.faster.shape)),
+                        _number(step.slowdown),
+                    )
+                    for name, step in zip(names, greatest, strict=True)
+                    if step
+                ],
+            ),
+            f"`{variant}`, share of a copy by short side:",
+            _table(("side", *names), shares),
+        ]
+    return parts
+
+
+def _share(row: Row | None) -> float | None:
+    return row.share_of_copy if row else None
 
 
 if __name__ == "__main__":

@@ -62,9 +62,12 @@ def test_first_grid_is_complete() -> None:
     assert len(grid.GRID) == len(dtypes) * 8
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: f"{case.group} {case.label}")
+@pytest.mark.parametrize(
+    "case",
+    dict.fromkeys(small(case) for case in ALL_CASES),  # those that differed in size are one
+    ids=lambda case: f"{case.group} {case.label}",
+)
 def test_inputs_have_the_strides_and_bits_that_they_say(case: grid.Case) -> None:
-    case = small(case)
     x = case.build(torch.device("cpu"))
     assert x.shape == case.shape
     assert x.dtype == case.torch_dtype
