@@ -73,6 +73,16 @@ def shipped_cases() -> list[Case]:
             for shape in ((edge, edge), (8, edge, edge // 2))
         ]
         cases.append(Case("transpose", (33, 65), dtype, "auto", "direct"))
+        if size <= 4:
+            cases += [
+                Case("transpose", shape, dtype, "auto", "scatter")
+                for shape in ((8, 8192), (12, 8192), (512, 16, 16), (500, 12, 48))
+            ]
+        if size == 1:
+            cases += [
+                Case("transpose", shape, dtype, "auto", "scatter")
+                for shape in ((500, 12, 12), (12, 8196), (333, 31, 29))
+            ]
         if size <= 8:
             # An odd pitch, and an end that no chunk is cut by.
             cases.append(Case("transpose", (304, 515), dtype, "auto", "window"))

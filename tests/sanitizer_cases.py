@@ -25,10 +25,10 @@ METHODS = ("auto", *LAYOUTS)
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 # Elements as wide as a chunk need neither windows nor permuted registers.
-UNSERVED = {("window", 16), ("deinterleave", 16)}
+UNSERVED = {("window", 16), ("deinterleave", 16), ("scatter", 8), ("scatter", 16)}
 
 # Around the edges of a 32 x 32 tile, several tiles each way, narrow sides, batches, flat runs of
-# each kind with a part of one at the end.
+# each kind with a part of one at the end, in multiples of 16 bytes and not.
 SHAPES = (
     (1, 1),
     (31, 33),
@@ -45,6 +45,9 @@ SHAPES = (
     (2064, 12),
     (12, 2064),
     (70, 16, 12),
+    (12, 2080),
+    (70, 16, 16),
+    (33, 31, 29),
 )
 
 

@@ -33,6 +33,13 @@ SWIZZLE_HOST_DEVICE constexpr T max_of(T a, T b) {
   return a < b ? b : a;
 }
 
+/// Workers (lanes, warps), as a power of two of at most 2^most, along `count` items: fewer where a quarter would be idle.
+constexpr int share_of(int count, int most) {
+  int shift = most;
+  while (shift > 0 && 4 * count < 3 * ((count + (1 << shift) - 1) >> shift << shift)) --shift;
+  return shift;
+}
+
 /// Division of 31-bit unsigned integers by a divisor known before the launch: one multiply-high, one add, one shift
 /// instead of the 20 or more instructions of a hardware-less integer division.
 ///

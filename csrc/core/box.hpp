@@ -8,6 +8,7 @@
 #pragma once
 
 #include "bank_model.hpp"
+#include "chunk_skew.hpp"
 #include "problem.hpp"
 
 namespace swizzle {
@@ -20,9 +21,6 @@ inline constexpr int kBoxImageBytes = 36 * 1024;
 /// Most elements of the dimensions that an output run holds whole, but for the last: the length of the table by which
 /// they are found.
 inline constexpr int kMaxTableLength = 2048;
-
-/// A skew that never comes.
-inline constexpr int kNoSkew = 30;
 
 /// Boxes over a problem. Dimensions are numbered as the output's; strides in elements.
 struct Box {
@@ -213,13 +211,17 @@ inline bool lay_out_pieces(Box& box, int spare_chunks) {
   return box.image_bytes <= kBoxImageBytes;
 }
 
+// Lanes of a warp along one run of the output at most, as a power of two: eight write a line of it. The others take
+// neighbouring runs where there are any.
+inline int most_lanes_shift(std::int64_t runs) { return runs >= 3 ? 3 : runs == 2 ? 4 : log2_floor(kLanes); }
+
 // Groups of lanes that are served together when a warp gathers vectors along output runs: where in the box their
 // elements lie.
 class GatherSample {
  public:
   static constexpr int kGroups = 2;
 
-  /// Lanes as BoxProgram has them: eight along a run and the others on its neighbours, all along it if those are few.
+  /// Lanes as BoxProgram has them.
   explicit GatherSample(const Box& box) {
     const int first_inside = box.rank - box.output_dims;
     std::int64_t runs = 1;
@@ -230,10 +232,10 @@ class GatherSample {
       runs *= box.extent[neighbour];
     }
     int lanes = lanes_per_group(box.element_bytes);
-    const int along = runs >= 3 ? 8 : lanes;
+    const int along = min_of(1 << most_lanes_shift(runs), lanes);
     int bytes = box.element_bytes;
     // Neighbouring runs one element apart: their lanes count as one that wants all of it.
-    if (runs >= 3 && box.src_stride[neighbour] == 1) {
+    if (along < lanes && box.src_stride[neighbour] == 1) {
       bytes *= lanes / along;
       lanes = along;
     }
@@ -265,7 +267,7 @@ class GatherSample {
       for (; i < end_[group]; ++i) {
         int byte = fixed_[i];
         for (int d = 0; d < chosen_count_; ++d) byte += index_[i][d] * box.image_pitch[chosen_[d]];
-        byte += (byte >> skew_shift) * 16;
+        byte = skewed(byte, skew_shift);
         for (int word = 0; word < words_; ++word) {
           busiest = max_of(busiest, ++wanted[(byte / kWordBytes + word) % kBanks]);
         }
@@ -301,18 +303,20 @@ class GatherSample {
 // 16 bytes have pitches alone. The pieces must have been laid out.
 inline void spread_over_banks(Box& box) {
   const bool can_skew = box.element_bytes < 16;
+  const int first_shift = can_skew ? kMinSkewShift : kNoSkew;
+  const int last_shift = can_skew ? kMinSkewShift + 1 : kNoSkew;
   const int most_spare_chunks = box.element_bytes < 8 ? 3 : 7;
   const GatherSample sample(box);
   int least = INT32_MAX;
   int spare_chunks = 0;
   for (int spare = 0; spare <= most_spare_chunks && least > GatherSample::kGroups; ++spare) {
     if (!lay_out_pieces(box, spare)) break;
-    for (int shift = 7; shift <= 8; ++shift) {
-      const int wavefronts = sample.count_wavefronts(box, can_skew ? shift : kNoSkew);
+    for (int shift = first_shift; shift <= last_shift; ++shift) {
+      const int wavefronts = sample.count_wavefronts(box, shift);
       if (wavefronts >= least) continue;
       least = wavefronts;
       spare_chunks = spare;
-      box.skew_shift = can_skew ? shift : kNoSkew;
+      box.skew_shift = shift;
     }
   }
   lay_out_pieces(box, spare_chunks);

@@ -170,7 +170,7 @@ struct BoxProgram {
         const int end = misalignment + piece_bytes - chunk[k] * 16;  // from the chunk on
         if (!places.is_inside[k] || end <= 0) continue;
         src += chunk[k] * 16 - misalignment;
-        const int image = skewed(args, base + places.image[k] + chunk[k] * 16 - misalignment);
+        const int image = place_of(args, base + places.image[k] + chunk[k] * 16 - misalignment);
         if (src + 16 <= args.src_end) {
           memory.copy_window_to_shared(k, image, src);
         } else {
@@ -243,8 +243,8 @@ struct BoxProgram {
     return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
   }
 
-  SWIZZLE_HOST_DEVICE static int skewed(const BoxArguments& args, int byte) {
-    return kIsSkewed ? byte + (byte >> args.skew_shift) * 16 : byte;
+  SWIZZLE_HOST_DEVICE static int place_of(const BoxArguments& args, int byte) {
+    return kIsSkewed ? skewed(byte, args.skew_shift) : byte;
   }
 
   // Where in the image the elements of a vector of an output run lie; those outside the run are its nearest one.
@@ -277,7 +277,7 @@ struct BoxProgram {
     Element element[kChunkElements];
     SWIZZLE_UNROLL
     for (int k = 0; k < kChunkElements; ++k) {
-      element[k] = memory.template load_shared<Element>(kChunkElements + k, skewed(args, image + offset[k]));
+      element[k] = memory.template load_shared<Element>(kChunkElements + k, place_of(args, image + offset[k]));
     }
     const Opaque<16> value = pack<kElementBytes>(element);
     if (first >= 0 && first + kChunkElements <= length) {
@@ -364,7 +364,7 @@ struct BoxProgram {
     }
     args.table_length = FastDivision(static_cast<std::uint32_t>(table_length));
     args.skew_shift = box.skew_shift;
-    args.table_offset = box.image_bytes + (box.image_bytes >> box.skew_shift) * 16;
+    args.table_offset = skewed(box.image_bytes, box.skew_shift);
     args.shared_bytes = args.table_offset + 2 * (table_length + kChunkElements - 1);
     bool is_aligned = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0;
     const int first_outside = box.rank - box.output_dims;
@@ -383,20 +383,10 @@ struct BoxProgram {
       args.output[args.output_rank++] = make_dimension(box, i);
       args.output_runs *= box.extent[i];
     }
-    const int vectors =
-        (box.output_run + (is_aligned ? 0 : kChunkElements - 1) + kChunkElements - 1) /
-        kChunkElements;  // Eight lanes write a line of the output. The others take neighbouring runs where there are any.
-    const int most_lanes = args.output_runs >= 3 ? 3 : args.output_runs == 2 ? 4 : kLaneShift;
-    args.lanes_shift = share_of(vectors, most_lanes);
+    const int vectors = (box.output_run + (is_aligned ? 0 : kChunkElements - 1) + kChunkElements - 1) / kChunkElements;
+    args.lanes_shift = share_of(vectors, detail::most_lanes_shift(args.output_runs));
     args.vector_groups = (vectors + (1 << args.lanes_shift) - 1) >> args.lanes_shift;
     args.warps_shift = share_of(args.vector_groups, kWarpShift);
-  }
-
-  // Lanes (or warps), as a power of two of at most 2^most, along `count` items: fewer where a quarter would be idle.
-  static int share_of(int count, int most) {
-    int shift = most;
-    while (shift > 0 && 4 * count < 3 * ((count + (1 << shift) - 1) >> shift << shift)) --shift;
-    return shift;
   }
 };
 

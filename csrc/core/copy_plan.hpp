@@ -168,13 +168,16 @@ inline CopyReason plan_copy(const CopyView& view, const DeviceTraits& device, Co
   if (meet) return CopyReason::kOverlap;
   if (density == detail::Density::kGaps) return detail::plan_copy_with_gaps(dims, view, device, copy);
 
-  copy.problem =
+  const Problem problem =
       canonicalize(dims.rank, dims.size, dims.src_stride, view.element_bytes, view.src_address, view.dst_address);
-  if (copy.problem.is_copy()) return CopyReason::kPlain;
-  copy.plan = make_plan(copy.problem, view.src_address, view.dst_address, Method::kAuto, device);
-  const bool is_wider = copy.problem.element_bytes > view.element_bytes;
-  if (copy.plan.route == Route::kGather && !is_wider) return CopyReason::kNoGain;
-  return copy.plan.route == Route::kTile ? CopyReason::kTransposition : CopyReason::kRuns;
+  if (problem.is_copy()) return CopyReason::kPlain;
+  const Plan plan = make_plan(problem, view.src_address, view.dst_address, Method::kAuto, device);
+  const bool is_wider = problem.element_bytes > view.element_bytes;
+  if (plan.route == Route::kGather && !is_wider) return CopyReason::kNoGain;
+  // Not before: these two are 1.6 KiB, and a copy that is left should not pay for moving them.
+  copy.problem = problem;
+  copy.plan = plan;
+  return plan.route == Route::kTile ? CopyReason::kTransposition : CopyReason::kRuns;
 }
 
 }  // namespace swizzle

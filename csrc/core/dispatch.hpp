@@ -9,6 +9,7 @@
 #include "flat_program.hpp"
 #include "plan.hpp"
 #include "proof.hpp"
+#include "scatter_program.hpp"
 #include "window_program.hpp"
 
 namespace swizzle {
@@ -84,11 +85,32 @@ auto dispatch_flat(const Transposition& matrices, const Visitor& visitor) {
   }
 }
 
-/// Calls visitor(program) with an object of the planned program's type and returns its result. `tile` is one that
-/// can_serve accepts for the matrices.
+/// The same for the scatter programs.
 template <int kElementBytes, class Visitor>
-auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, const Visitor& visitor) {
+auto dispatch_scatter(const Transposition& matrices, const void* src, const void* dst, const Visitor& visitor) {
+  if constexpr (kElementBytes == 1) {
+    switch (
+        scatter_piece_bytes(matrices, reinterpret_cast<std::uintptr_t>(src), reinterpret_cast<std::uintptr_t>(dst))) {
+      case 1:
+        return visitor(ByteScatterProgram{});
+      case 4:
+        return visitor(WordScatterProgram<1, 4>{});
+      default:
+        break;
+    }
+  }
+  return visitor(WordScatterProgram<kElementBytes, 16>{});
+}
+
+/// Calls visitor(program) with an object of the planned program's type and returns its result. `tile` is one that
+/// can_serve accepts for the matrices and the addresses.
+template <int kElementBytes, class Visitor>
+auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, const void* src, const void* dst,
+                      const Visitor& visitor) {
   if (tile == Tile::kFlat) return dispatch_flat<kElementBytes>(matrices, visitor);
+  if constexpr (kElementBytes <= 4) {
+    if (tile == Tile::kScatter) return dispatch_scatter<kElementBytes>(matrices, src, dst, visitor);
+  }
   if constexpr (kElementBytes <= 8) {
     if (tile == Tile::kDeinterleave) return dispatch_deinterleave<kElementBytes>(matrices, visitor);
     if (tile == Tile::kWindow) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
@@ -109,7 +131,7 @@ inline int shared_bytes_of(const Plan& plan, int element_bytes, const void* src,
       return Program::shared_bytes(Program::make_arguments(plan.box, src, dst));
     }
     if (plan.route != Route::kTile) return 0;
-    return dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) -> int {
+    return dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, src, dst, [&](auto program) -> int {
       return program.shared_bytes(program.make_arguments(plan.matrices, src, dst));
     });
   });

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "bank_model.hpp"
+#include "chunk_skew.hpp"
 #include "register_transpose.hpp"
 #include "tile_grid.hpp"
 
@@ -41,13 +42,13 @@ inline constexpr std::int64_t kMaxFlatImageBytes = 32 * 1024;
 /// The shape for a transposition, or rows == 0 where a block cannot take a useful part of it: sides are longer than
 /// 128, or not packed. Runs of a matrix are of equal length, and shorter where blocks would be too few. Tall
 /// matrices are cut into runs even if they fit as a whole ((3072, 1024, 24) bytes, H200, 2026-11-29: .93 against .61).
-inline FlatShape find_flat_shape(const Transposition& problem) {
+inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most_image_bytes = kFlatImageBytes) {
   constexpr std::int64_t kMaxSide = 128;
   constexpr std::int64_t kMinBlocks = 256;
   constexpr std::int64_t kMinImageBytes = 4 * 1024;
   const std::int64_t chunk = 16 / problem.element_bytes;
   const std::int64_t matrix_bytes = problem.rows * problem.cols * problem.element_bytes;
-  const std::int64_t image_bytes = max_of(kMinImageBytes, min_of(kFlatImageBytes, problem.byte_count() / kMinBlocks));
+  const std::int64_t image_bytes = max_of(kMinImageBytes, min_of(most_image_bytes, problem.byte_count() / kMinBlocks));
   if (problem.src_col_stride != 1) return {};
   const bool rows_are_packed = problem.src_row_stride == problem.cols;
   const bool cols_are_packed = problem.dst_col_stride == problem.rows;
@@ -77,6 +78,14 @@ inline FlatShape find_flat_shape(const Transposition& problem) {
   return {};
 }
 
+/// Whether every output row, and so every vector of it, begins at a multiple of 16 bytes.
+inline bool begins_at_chunks(const Transposition& problem, std::uint64_t dst_address) {
+  const std::int64_t chunk = 16 / problem.element_bytes;
+  bool result = dst_address % 16 == 0 && problem.rows % chunk == 0 && problem.dst_col_stride % chunk == 0;
+  for (int i = 0; i < problem.outer_rank; ++i) result = result && problem.outer_dst_stride[i] % chunk == 0;
+  return result;
+}
+
 struct FlatArguments : TileArguments {
   std::int64_t matrices = 1;  // in all, where a block takes whole ones
   int tile_rows = 0;          // of a matrix that a block takes
@@ -84,7 +93,7 @@ struct FlatArguments : TileArguments {
   int tile_matrices = 1;
   int halo = 0;           // rows before a block's own that it loads as well
   int segment_bytes = 0;  // from one input row to the next in the image of few rows: an odd number of chunks
-  int skew_shift = 31;
+  int skew_shift = kNoSkew;
   // A thread's vectors of a flat output are `step` vectors apart. Where these are whole columns or matrices, all lie
   // alike in the image, step_offset bytes apart; elsewhere step_offset is 0.
   int step = 0;
@@ -110,7 +119,9 @@ struct FlatProgram {
 
   static FlatArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
     const FlatShape shape = find_flat_shape(problem);
-    const int halo = kRun == FlatRun::kRows && !begins_at_chunks(problem, dst) ? kSectorElements : 0;
+    const int halo = kRun == FlatRun::kRows && !begins_at_chunks(problem, reinterpret_cast<std::uintptr_t>(dst))
+                         ? kSectorElements
+                         : 0;
     // One more segment than the rows fill where the first may begin before them.
     const std::int64_t row_tiles = ceil_div(problem.rows + max_of(halo - 1, 0), shape.rows);
     FlatArguments args;
@@ -135,7 +146,7 @@ struct FlatProgram {
       }
       // Lanes of a column are 16 * cols bytes apart. Small matrices, whose lanes are spread over columns, need it less.
       const int factor = log2_of_factor(shape.cols);
-      if (factor >= (kRun == FlatRun::kRows ? 1 : 2)) args.skew_shift = max_of(7, 4 + factor);
+      if (factor >= (kRun == FlatRun::kRows ? 1 : 2)) args.skew_shift = skew_shift_for(16 * shape.cols);
     }
     set_step(args);
     return args;
@@ -145,7 +156,7 @@ struct FlatProgram {
   static int shared_bytes(const FlatArguments& args) {
     if (kRun == FlatRun::kColumns) return segment_offset(args, args.tile_rows) + 16;
     const int bytes = args.tile_matrices * (args.tile_rows + args.halo) * args.tile_cols * kElementBytes;
-    return skewed(args, bytes + 15) / 16 * 16 + 16;
+    return skewed(bytes + 15, args.skew_shift) / 16 * 16 + 16;
   }
 
   /// What one block works on: its first element on both sides (row -halo in the image's row 0), how far behind a chunk
@@ -204,7 +215,7 @@ struct FlatProgram {
       const int bytes = tile.misalignment + tile.elements * kElementBytes;
       const unsigned char* src = tile.src - tile.misalignment;
       for (int i = thread; i * 16 < bytes; i += kThreads, ++step) {
-        copy_chunk(memory, args, step, skewed(args, i * 16), src + i * 16);
+        copy_chunk(memory, args, step, skewed(i * 16, args.skew_shift), src + i * 16);
       }
     }
     memory.await_copies();
@@ -220,41 +231,21 @@ struct FlatProgram {
   }
 
  private:
-  static bool begins_at_chunks(const Transposition& problem, const void* dst) {
-    bool result = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0 && problem.rows % kChunkElements == 0 &&
-                  problem.dst_col_stride % kChunkElements == 0;
-    for (int i = 0; i < problem.outer_rank; ++i) result = result && problem.outer_dst_stride[i] % kChunkElements == 0;
-    return result;
-  }
-
-  static constexpr int log2_of_factor(std::int64_t value) {
-    int result = 0;
-    while (value % 2 == 0) {
-      value /= 2;
-      ++result;
-    }
-    return result;
-  }
-
   static void set_step(FlatArguments& args) {
     args.step = kThreads;
     if (kRun == FlatRun::kRows) return;
     // Vectors after which a column or matrix begins anew at a vector's begin, and the skew at its period's.
     const int unit = kRun == FlatRun::kColumns ? args.tile_rows : args.tile_rows * args.tile_cols;
     int vectors = unit >> min_of(log2_of_factor(unit), log2_floor(kChunkElements));
-    while (args.skew_shift < 31 && vectors % (1 << (args.skew_shift - 4)) != 0) vectors *= 2;
+    while (args.skew_shift < kNoSkew && vectors % (1 << (args.skew_shift - 4)) != 0) vectors *= 2;
     if (vectors > kThreads) return;
     args.step = kThreads / vectors * vectors;
     const int units = args.step * kChunkElements / unit;
-    args.step_offset = skewed(args, units * (kRun == FlatRun::kColumns ? 1 : unit) * kElementBytes);
+    args.step_offset = skewed(units * (kRun == FlatRun::kColumns ? 1 : unit) * kElementBytes, args.skew_shift);
   }
 
   SWIZZLE_HOST_DEVICE static int misalignment_of(const unsigned char* address) {
     return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
-  }
-
-  SWIZZLE_HOST_DEVICE static int skewed(const FlatArguments& args, int byte) {
-    return byte + (byte >> args.skew_shift) * 16;
   }
 
   // kColumns: where an input row's segment begins in the image. Segments are an odd number of chunks apart, and eight
@@ -301,7 +292,7 @@ struct FlatProgram {
     const int share = (items + kThreads / kLanes - 1) / (kThreads / kLanes);
     int item = thread / kLanes * share;
     const int end = min_of(item + share, items);
-    const int group_offset = skewed(args, kLanesAlong * 16 * tile.cols);
+    const int group_offset = skewed(kLanesAlong * 16 * tile.cols, args.skew_shift);
     int set = static_cast<int>(args.segment_division.quotient(static_cast<std::uint32_t>(item)));
     int group = item - set * groups;
     for (int step = 0; item < end; ++set, group = 0) {
@@ -314,7 +305,7 @@ struct FlatProgram {
       int offset[kChunkElements];
       SWIZZLE_UNROLL
       for (int k = 0; k < kChunkElements; ++k) {
-        offset[k] = skewed(args, tile.misalignment + ((row + k) * tile.cols + col) * kElementBytes);
+        offset[k] = skewed(tile.misalignment + ((row + k) * tile.cols + col) * kElementBytes, args.skew_shift);
       }
       const auto first = static_cast<int>(max_of<std::int64_t>(-tile.first_row, 0));
       const int stop = min_of(groups, group + end - item);
@@ -326,7 +317,7 @@ struct FlatProgram {
         } else if (col < tile.cols) {
           SWIZZLE_NO_UNROLL
           for (int k = max_of(0, first - row); k < kChunkElements && row + k < tile.rows; ++k) {
-            const int at = skewed(args, tile.misalignment + ((row + k) * tile.cols + col) * kElementBytes);
+            const int at = skewed(tile.misalignment + ((row + k) * tile.cols + col) * kElementBytes, args.skew_shift);
             memory.store_global(dst + (row + k) * kElementBytes, memory.template load_shared<Element>(-1, at));
           }
         }
@@ -357,7 +348,7 @@ struct FlatProgram {
              cursor.col * kElementBytes;
     } else {
       const int index = (cursor.matrix * args.tile_rows + cursor.row) * args.tile_cols + cursor.col;
-      return skewed(args, tile.misalignment + index * kElementBytes);
+      return skewed(tile.misalignment + index * kElementBytes, args.skew_shift);
     }
   }
 
@@ -373,7 +364,7 @@ struct FlatProgram {
       SWIZZLE_UNROLL
       for (int k = 0; k < kChunkElements; ++k) {
         const int at = index + k * args.tile_cols + (k >= wrap ? jump : 0);
-        offset[k] = skewed(args, tile.misalignment + at * kElementBytes);
+        offset[k] = skewed(tile.misalignment + at * kElementBytes, args.skew_shift);
       }
       return;
     }
@@ -411,14 +402,21 @@ struct FlatProgram {
         }
         memory.store_global(dst, gather(memory, step, offset, base));
       } else {
-        SWIZZLE_NO_UNROLL
-        for (int k = max_of(0, -first); k < kChunkElements && first + k < tile.elements; ++k) {
-          const int at = image_offset(args, tile, find(args, first + k));
-          memory.store_global(dst + k * kElementBytes, memory.template load_shared<Element>(-1, at));
-        }
+        store_part(memory, args, tile, first, dst);
       }
       base += args.step_offset;
       ++step;
+    }
+  }
+
+  // A vector that two blocks share, or that an end of the output cuts: element by element.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store_part(Memory& memory, const FlatArguments& args, const Origin& tile, int first,
+                                             unsigned char* dst) {
+    SWIZZLE_NO_UNROLL
+    for (int k = max_of(0, -first); k < kChunkElements && first + k < tile.elements; ++k) {
+      const int at = image_offset(args, tile, find(args, first + k));
+      memory.store_global(dst + k * kElementBytes, memory.template load_shared<Element>(-1, at));
     }
   }
 };

@@ -219,7 +219,7 @@ inline void run_plan(const Plan& plan, const Problem& problem, const void* src, 
     } else if (plan.route == Route::kBox) {
       run_tile_program<BoxProgram<kElementBytes>>(plan.box, src, dst, memory);
     } else {
-      dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
+      dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, src, dst, [&](auto program) {
         run_tile_program<decltype(program)>(plan.matrices, src, dst, memory);
       });
     }

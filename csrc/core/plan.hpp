@@ -57,6 +57,12 @@ inline bool windows_pay(const Transposition& matrices) {
   return 10 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) >= 3 * 128 * tile_cols;
 }
 
+/// Whether a run of a matrix between other dimensions fills a good part of an image, and its vectors a warp.
+inline bool is_long_run(const Transposition& matrices, std::int64_t length_bytes) {
+  constexpr std::int64_t kMinMatrixBytes = 8 * 1024;
+  return matrices.rows * matrices.cols * matrices.element_bytes >= kMinMatrixBytes && length_bytes >= 8 * 16;
+}
+
 /// Whether flat runs, which fit, beat the tiles: wherever chunks do not fit, unless the problem is small, and while a
 /// tile would be mostly empty. Note [Measured shares], 64 MiB, flat / the best of the others:
 ///   8 columns          .92 / .26    .94 / .70    .94 / .88    .93 / .96
@@ -83,17 +89,39 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
     return !chunks_fit || matrices.rows * matrices.cols <= 64 || min_of(row_bytes, column_bytes) <= 32 ||
            max_of(row_bytes, column_bytes) <= 64;
   }
-  // A run of a matrix between other dimensions must fill a good part of an image, and its vectors a warp.
-  constexpr std::int64_t kMinMatrixBytes = 8 * 1024;
-  const std::int64_t length = run == FlatRun::kRows ? column_bytes : row_bytes;
-  if (row_bytes * matrices.rows < kMinMatrixBytes || length < 8 * 16) return false;
+  if (!is_long_run(matrices, run == FlatRun::kRows ? column_bytes : row_bytes)) return false;
   if (!chunks_fit) return matrices.byte_count() >= kMinBytes;
   return run == FlatRun::kRows ? row_bytes <= 48 : matrices.rows <= 16 && column_bytes <= 32;
 }
 
+/// Whether the scatter programs, where they serve, beat the tiles and flat runs: on few rows and on small matrices. Note
+/// [Measured shares], 2026-11-30, 64 MiB, scatter / flat / vector tiles:
+///   8 rows             1.03 / .93 / -     1.02 / .96 / .70     .99 / .95 / .82
+///   24 rows            1.04 / .92 / -     1.04 / .97 / 1.01    .98 / 1.00 / 1.08
+///   48 rows            1.02 / .93 / .96    .98 / .94 / 1.03   1.03 / 1.01 / 1.06
+///   (65536, 16, 16)    1.03 / .96 / -     1.01 / .96 / .39    1.02 / .97 / .84
+///   (7281, 48, 48)     1.06 / .97 / .81   1.07 / 1.04 / 1.11  1.10 / 1.05 / 1.09
+///   (10699, 56, 56)    1.08 / .82 / -     1.09 / 1.00 / 1.02  1.08 / 1.02 / 1.06
+///   (4096, 128, 128)   1.02 / .76 / 1.01   .97 / .89 / 1.00
+///   (6710, 100, 100)   1.05 / .74 of bytes
+///   4 MiB, 32 rows of bytes 1.06 / .93 / 1.11
+inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool chunks_fit) {
+  constexpr std::int64_t kMinByteSide = 32;
+  constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
+  constexpr std::int64_t kLargeBytes = std::int64_t{8} << 20;
+  const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
+  const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
+  if (piece_bytes == 1) return min_of(matrices.rows, matrices.cols) >= kMinByteSide;
+  if (find_flat_shape(matrices).run == FlatRun::kMatrices) {
+    return !chunks_fit || min_of(row_bytes, column_bytes) <= 32 || max_of(row_bytes, column_bytes) <= 112;
+  }
+  if (matrices.byte_count() < kMinBytes || !is_long_run(matrices, row_bytes)) return false;
+  return !chunks_fit || column_bytes <= (matrices.byte_count() >= kLargeBytes ? 48 : 16);
+}
+
 /// The tile that is fastest for a transposition. Note [Measured shares]:
 ///   two to four columns    deinterleave / flat, 1 byte, 3 columns 1.07 / .99
-///   up to 16 elements      direct / flat, 1 byte, (99999, 2, 2) .89 / .73, (20000, 4, 4) .90 / .96
+///   fewer than 16 elements direct / flat, 1 byte, (99999, 2, 2) .89 / .73, (20000, 4, 4) .90 / .96
 ///   short sides, odd       direct / scalar32, 2 bytes, (12, 2184528) .54 / .37, (2184528, 12) .21 / .39
 ///   halves of sectors      window / vector, 2 bytes, (5000, 50000), whose output rows begin at odd multiples of 16
 ///                          bytes, .92 / .77; 4 bytes, (5000, 100, 100) .95 / .82
@@ -103,7 +131,9 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
                         const DeviceTraits& device) {
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
   if (deinterleave_fits(matrices, src_address, dst_address)) return Tile::kDeinterleave;
-  if (matrices.rows * matrices.cols <= 16) return Tile::kDirect;
+  if (matrices.rows * matrices.cols < 16) return Tile::kDirect;
+  const int piece_bytes = scatter_piece_bytes(matrices, src_address, dst_address);
+  if (piece_bytes > 0 && scatter_pays(matrices, piece_bytes, chunks_fit)) return Tile::kScatter;
   if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
   const bool sectors_fit = chunks_fit && are_aligned(matrices, src_address, dst_address, 32);
@@ -127,6 +157,7 @@ inline bool wants_box(const Transposition& matrices, Tile tile) {
   switch (tile) {
     case Tile::kDeinterleave:
     case Tile::kFlat:
+    case Tile::kScatter:
       return false;
     case Tile::kScalar32:
       return bytes < 16 || min_of(matrices.rows, matrices.cols) <= 16;

@@ -32,11 +32,10 @@ struct Problem {
 
 namespace detail {
 
-// The largest power of two, at most `limit`, that divides value; `limit` for 0.
+// The largest power of two, at most `limit` (one itself), that divides value; `limit` for 0. By the lowest bit: divisions
+// took half the time of deciding on a copy of five dimensions.
 constexpr std::int64_t alignment_of(std::int64_t value, std::int64_t limit) {
-  std::int64_t alignment = limit;
-  while (alignment > 1 && value % alignment != 0) alignment /= 2;
-  return alignment;
+  return (value | limit) & -(value | limit);
 }
 
 }  // namespace detail

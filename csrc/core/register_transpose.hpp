@@ -46,6 +46,26 @@ SWIZZLE_HOST_DEVICE inline std::uint32_t byte_permute(std::uint32_t low, std::ui
 #endif
 }
 
+/// Transposes a square block of a word a row in place: word[r] holds elements (r, 0 .. n-1) before and (0 .. n-1, r)
+/// after, n = 4 / kElementBytes. One permute an output word of halves, two of bytes, none where an element is a word.
+template <int kElementBytes>
+SWIZZLE_HOST_DEVICE inline void transpose_words(std::uint32_t (&word)[4 / kElementBytes]) {
+  if constexpr (kElementBytes == 2) {
+    const std::uint32_t upper = word[0];
+    word[0] = byte_permute(upper, word[1], 0x5410);
+    word[1] = byte_permute(upper, word[1], 0x7632);
+  } else if constexpr (kElementBytes == 1) {
+    const std::uint32_t low01 = byte_permute(word[0], word[1], 0x5140);
+    const std::uint32_t high01 = byte_permute(word[0], word[1], 0x7362);
+    const std::uint32_t low23 = byte_permute(word[2], word[3], 0x5140);
+    const std::uint32_t high23 = byte_permute(word[2], word[3], 0x7362);
+    word[0] = byte_permute(low01, low23, 0x5410);
+    word[1] = byte_permute(low01, low23, 0x7632);
+    word[2] = byte_permute(high01, high23, 0x5410);
+    word[3] = byte_permute(high01, high23, 0x7632);
+  }
+}
+
 /// Transposes a square block in place: block[r] holds elements (r, 0 .. n-1) before and (0 .. n-1, r) after, where
 /// n = kChunkBytes / kElementBytes. Elements of a word or more are renamed registers; halves take one permute an output
 /// word, bytes two (4 x 4 bytes in two rounds of four).
@@ -65,30 +85,18 @@ SWIZZLE_HOST_DEVICE inline void transpose_block(Opaque<kChunkBytes> (&block)[kCh
           for (int w = 0; w < kWords; ++w) out[c].word[r * kWords + w] = block[r].word[c * kWords + w];
         }
       }
-    } else if constexpr (kElementBytes == 2) {
-      SWIZZLE_UNROLL
-      for (int r = 0; r < 4; ++r) {
-        SWIZZLE_UNROLL
-        for (int c = 0; c < 4; ++c) {
-          const std::uint32_t upper = block[2 * r].word[c];
-          const std::uint32_t lower = block[2 * r + 1].word[c];
-          out[2 * c].word[r] = byte_permute(upper, lower, 0x5410);
-          out[2 * c + 1].word[r] = byte_permute(upper, lower, 0x7632);
-        }
-      }
     } else {
+      constexpr int kRows = 4 / kElementBytes;
       SWIZZLE_UNROLL
       for (int r = 0; r < 4; ++r) {
         SWIZZLE_UNROLL
         for (int c = 0; c < 4; ++c) {
-          const std::uint32_t low01 = byte_permute(block[4 * r].word[c], block[4 * r + 1].word[c], 0x5140);
-          const std::uint32_t high01 = byte_permute(block[4 * r].word[c], block[4 * r + 1].word[c], 0x7362);
-          const std::uint32_t low23 = byte_permute(block[4 * r + 2].word[c], block[4 * r + 3].word[c], 0x5140);
-          const std::uint32_t high23 = byte_permute(block[4 * r + 2].word[c], block[4 * r + 3].word[c], 0x7362);
-          out[4 * c].word[r] = byte_permute(low01, low23, 0x5410);
-          out[4 * c + 1].word[r] = byte_permute(low01, low23, 0x7632);
-          out[4 * c + 2].word[r] = byte_permute(high01, high23, 0x5410);
-          out[4 * c + 3].word[r] = byte_permute(high01, high23, 0x7632);
+          std::uint32_t word[kRows];
+          SWIZZLE_UNROLL
+          for (int k = 0; k < kRows; ++k) word[k] = block[kRows * r + k].word[c];
+          transpose_words<kElementBytes>(word);
+          SWIZZLE_UNROLL
+          for (int k = 0; k < kRows; ++k) out[kRows * c + k].word[r] = word[k];
         }
       }
     }

@@ -100,12 +100,13 @@ class RequestCounter {
     constexpr int kMaxWarps = 32;
     // A step that a thread makes again is an instruction in a loop: lanes meet in the same turn of it.
     auto& turns = turns_[static_cast<std::size_t>(access)];
-    if (static_cast<std::size_t>(step) >= turns.size()) turns.resize(static_cast<std::size_t>(step) + 1);
-    Turn& turn = turns[static_cast<std::size_t>(step)];
+    const auto row = static_cast<std::size_t>(step + 1);  // steps begin at -1: the ends that vectors leave
+    if (row >= turns.size()) turns.resize(row + 1);
+    Turn& turn = turns[row];
     if (turn.entry != entry_) turn = {entry_, 0};
     const auto number = static_cast<std::size_t>(turn.count++);
     auto& slots = slots_[static_cast<std::size_t>(access)];
-    const auto index = static_cast<std::size_t>(step * kMaxWarps + thread_ / kLanes);
+    const auto index = row * kMaxWarps + static_cast<std::size_t>(thread_ / kLanes);
     if (index >= slots.size()) slots.resize(index + 1);
     if (number >= slots[index].size()) slots[index].resize(number + 1);
     Slot& slot = slots[index][number];

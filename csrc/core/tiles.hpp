@@ -21,9 +21,10 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 /// - kVector128: the same with 128-byte edges.
 /// - kDeinterleave: two to four columns, permuted in registers, whole 16-byte chunks on both sides.
 /// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
+/// - kScatter:   few rows, or small matrices, scattered over an image of the output in words, bytes also one by one.
 /// - kBox:       a box over any dimensions, gathered from shared memory; not expanded, contiguous innermost in the input.
 /// - kDirect:    no tile: element by element, in output order.
-enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kBox, kDirect };
+enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kScatter, kBox, kDirect };
 
 /// A value and the name that callers know it by.
 template <class Value>
@@ -40,6 +41,7 @@ inline constexpr Named<Tile> kTileNames[] = {{Tile::kScalar32, "scalar32"},
                                              {Tile::kWindow, "window"},
                                              {Tile::kDeinterleave, "deinterleave"},
                                              {Tile::kFlat, "flat"},
+                                             {Tile::kScatter, "scatter"},
                                              {Tile::kBox, "box"},
                                              {Tile::kDirect, "direct"}};
 
@@ -110,6 +112,25 @@ inline bool deinterleave_fits(const Transposition& matrices, std::uint64_t src_a
 /// Whether flat runs fit: short sides, packed.
 inline bool flat_fits(const Transposition& matrices) { return find_flat_shape(matrices).rows > 0; }
 
+/// What a lane of a scatter program loads of a row at once, in bytes: 16 where every pitch, length and address of rows is
+/// a multiple of it, else 4 of elements of a byte; 1 where it scatters bytes one by one; 0 where no
+/// scatter program serves. Pieces of 4 bytes were slower than gathering elements of 2 and 4 bytes: (5000, 100, 100) of
+/// 2 bytes .89 to .96 of a copy, (6987, 49, 49) of
+/// 4 bytes .75 to 1.02 (H200, 2026-11-30).
+inline int scatter_piece_bytes(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  const FlatShape shape = find_flat_shape(matrices);
+  const std::int64_t bytes = matrices.element_bytes;
+  if (shape.rows == 0 || shape.run == FlatRun::kRows || bytes > 4) return 0;
+  const bool has_words = are_aligned(matrices, src_address, dst_address, 4) && matrices.rows * bytes % 4 == 0;
+  Transposition input = matrices;
+  input.dst_col_stride = 0;
+  for (int i = 0; i < input.outer_rank; ++i) input.outer_dst_stride[i] = 0;
+  if (has_words && matrices.cols * bytes % 16 == 0 && are_aligned(input, src_address, 0, 16)) return 16;
+  if (bytes > 1) return 0;
+  if (has_words && matrices.cols % 4 == 0) return 4;
+  return shape.run == FlatRun::kMatrices && matrices.rows % 2 == 1 ? 1 : 0;
+}
+
 /// Whether rows can be fetched as windows: contiguous ones. (16-byte elements are chunks themselves.)
 inline bool windows_fit(const Transposition& matrices) {
   return matrices.src_col_stride == 1 && matrices.element_bytes <= 8;
@@ -134,6 +155,8 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
       return deinterleave_fits(matrices, src_address, dst_address);
     case Tile::kFlat:
       return flat_fits(matrices);
+    case Tile::kScatter:
+      return scatter_piece_bytes(matrices, src_address, dst_address) > 0;
     case Tile::kBox:
     case Tile::kDirect:
       return false;

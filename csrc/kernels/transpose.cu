@@ -86,7 +86,7 @@ cudaError_t launch_transpose(const Plan& plan, const Problem& problem, const voi
     constexpr int kElementBytes = decltype(bytes)::value;
     if (plan.route == Route::kGather) return launch_gather<kElementBytes>(problem, src, dst, stream);
     if (plan.route == Route::kBox) return launch_tile<BoxProgram<kElementBytes>>(plan.box, src, dst, stream);
-    return dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
+    return dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, src, dst, [&](auto program) {
       return launch_tile<decltype(program)>(plan.matrices, src, dst, stream);
     });
   });

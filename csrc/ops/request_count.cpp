@@ -53,7 +53,7 @@ at::Tensor transpose_requests(const at::Tensor& self, std::string_view method, s
       using Program = BoxProgram<kElementBytes>;
       run_blocks<Program>(Program::make_arguments(plan.box, base_of(self), dst), counter);
     } else if (plan.route == Route::kTile) {
-      dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
+      dispatch_program<kElementBytes>(plan.tile, plan.layout, plan.matrices, base_of(self), dst, [&](auto program) {
         using Program = decltype(program);
         run_blocks<Program>(Program::make_arguments(plan.matrices, base_of(self), dst), counter);
       });

@@ -99,7 +99,7 @@ TEST(RequestCounting, EqualsTheTraceOfAWholeProblem) {
       traced[request.is_load][2] += wavefronts.ideal;
     }
     RequestCounter counter;
-    dispatch_program<4>(plan.tile, plan.layout, plan.matrices, [&](auto program) {
+    dispatch_program<4>(plan.tile, plan.layout, plan.matrices, arena.src(), arena.dst(), [&](auto program) {
       using Program = decltype(program);
       run_blocks<Program>(Program::make_arguments(plan.matrices, arena.src(), arena.dst()), counter);
     });

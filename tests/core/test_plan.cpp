@@ -173,7 +173,7 @@ TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
 
 TEST(Plan, LeavesTinyMatricesAndUnpackedShortSidesToTheDirectKernel) {
   EXPECT_EQ(plan_of(canonical(matrix_view(8, 2, 2, 2, 99999))).route, Route::kGather);
-  EXPECT_EQ(plan_of(canonical(matrix_view(4, 4, 4, 4, 40000))).route, Route::kGather);
+  EXPECT_EQ(plan_of(canonical(matrix_view(4, 3, 5, 5, 40000))).route, Route::kGather);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 8388609, 3, 5))).route, Route::kGather);
 }
 
@@ -183,9 +183,8 @@ TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
   };
   EXPECT_EQ(tile_of(1, 1048576, 32), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 524288, 64), Tile::kVector);
-  EXPECT_EQ(tile_of(4, 8, 1048576), Tile::kFlat);
+  EXPECT_EQ(tile_of(8, 4, 1048576), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 16, 524288), Tile::kVector);
-  EXPECT_EQ(tile_of(4, 16, 16, 65536), Tile::kFlat);
   EXPECT_EQ(tile_of(8, 16, 16, 65536), Tile::kVector128);
   EXPECT_EQ(tile_of(4, 100, 100, 5000), Tile::kWindow);
 }
@@ -201,6 +200,25 @@ TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
   EXPECT_EQ(tile_of(1, 49, 1069969), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 120, 2080), Tile::kScalar32) << "too small to fill the GPU with runs";
+}
+
+TEST(Plan, ScattersFewRowsAndSmallMatricesOfShortElements) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
+    return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
+  };
+  EXPECT_EQ(tile_of(1, 8, 1048576), Tile::kScatter);
+  EXPECT_EQ(tile_of(2, 24, 1048576), Tile::kScatter);
+  EXPECT_EQ(tile_of(4, 8, 1048576), Tile::kScatter);
+  EXPECT_EQ(tile_of(1, 64, 1048576), Tile::kVector);
+  EXPECT_EQ(tile_of(2, 24, 87376), Tile::kVector) << "too small";
+  for (const int bytes : {1, 2, 4}) EXPECT_EQ(tile_of(bytes, 16, 16, 65536), Tile::kScatter);
+  EXPECT_EQ(tile_of(8, 16, 16, 65536), Tile::kVector128);
+  EXPECT_EQ(tile_of(1, 100, 100, 5000), Tile::kScatter) << "pieces of 4 bytes";
+  EXPECT_EQ(tile_of(2, 100, 100, 5000), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 49, 49, 20000), Tile::kScatter) << "byte by byte";
+  EXPECT_EQ(tile_of(1, 7, 7, 99999), Tile::kFlat);
+  EXPECT_EQ(tile_of(2, 49, 49, 20000), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 4, 4, 99999), Tile::kScatter);
 }
 
 TEST(Plan, LeavesSmallWindowsToSingleElements) {
@@ -276,9 +294,9 @@ TEST(Plan, GivesEveryOrderOfDimensionsAProgramThatSuitsIt) {
   EXPECT_EQ(name_of_plan(2, {32, 56, 56, 256}, {0, 3, 1, 2}), "vector");
   for (const int bytes : {2, 4}) {
     EXPECT_EQ(name_of_plan(bytes, {64, 2048, 7, 7}, {0, 2, 3, 1}), "flat");
-    EXPECT_EQ(name_of_plan(bytes, {64, 7, 7, 2048}, {0, 3, 1, 2}), "flat");
+    EXPECT_EQ(name_of_plan(bytes, {64, 7, 7, 2048}, {0, 3, 1, 2}), bytes == 2 ? "flat" : "scatter");
   }
-  EXPECT_EQ(name_of_plan(2, {8, 8, 512, 512}, {0, 2, 3, 1}), "flat");
+  EXPECT_EQ(name_of_plan(2, {8, 8, 512, 512}, {0, 2, 3, 1}), "scatter");
   EXPECT_EQ(name_of_plan(2, {8, 512, 512, 8}, {0, 3, 1, 2}), "flat");
   // Images, experts.
   EXPECT_EQ(name_of_plan(1, {16, 1080, 1920, 3}, {0, 3, 1, 2}), "deinterleave");

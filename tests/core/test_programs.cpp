@@ -160,6 +160,76 @@ TEST_P(Programs, FlatServesShortSides) {
   EXPECT_GE(served[2], 150);
 }
 
+// Few rows and small matrices, in pieces of 16 and of 4 bytes; whole and partial runs and vectors, at chunks and between.
+TEST_P(Programs, ScatterServesFewRowsAndSmallMatricesInWholeWords) {
+  const int bytes = GetParam();
+  const int word = bytes <= 4 ? 4 / bytes : 1;
+  int served[2] = {};
+  const auto count = [&](int kind, View view, int shift, int dst_shift) {
+    view.offset_bytes = shift * 4;
+    view.dst_offset_bytes = dst_shift * 4;
+    bool was_served = false;
+    const auto result = run_forced(view, Method::kAuto, Tile::kScatter, &was_served);
+    served[kind] += was_served ? 1 : 0;
+    const bool has_chunks = shift % 4 == 0 && view.size[1] * bytes % 16 == 0 && view.stride[2] * bytes % 16 == 0;
+    if (was_served != (bytes == 1 || (bytes <= 4 && has_chunks))) {
+      return ::testing::AssertionFailure() << view.describe() << (was_served ? " was served" : " was refused");
+    }
+    return result;
+  };
+  for (const int words : {2, 3, 4, 5, 6, 8, 12, 25, 32}) {
+    const int side = words * word;
+    for (const int more : {0, 1, 3, 4, 8}) {
+      const int length = (40960 / side / bytes / word / 4 * 4 + more) * word;
+      for (const int shift : {0, 1, 3, 4}) {
+        for (const int batches : {1, 2}) {
+          ASSERT_TRUE(count(0, matrix_view(bytes, side, length, length + shift * word, batches), shift, shift / 2));
+        }
+      }
+    }
+    for (const int shift : {0, 1, 2, 4}) {
+      for (const auto& [rows, cols, batches] :
+           {std::tuple{side, side, 37}, {2 * word, side, 1001}, {side, 5 * word, 9}, {side, 4 * word, 33}}) {
+        ASSERT_TRUE(count(1, matrix_view(bytes, rows, cols, cols, batches), shift, 3 * shift));
+      }
+    }
+  }
+  EXPECT_EQ(served[0], bytes == 1 ? 360 : bytes <= 4 ? 108 : 0);
+  EXPECT_EQ(served[1], bytes == 1 ? 144 : bytes <= 4 ? 34 : 0);
+}
+
+// Bytes of small matrices one by one, whatever their columns and addresses.
+TEST(ByteScatter, ServesSmallMatricesOfOddRows) {
+  for (const int rows : {3, 5, 7, 15, 17, 31, 35, 49, 101, 127}) {
+    for (const int cols : {2, 3, 4, 5, 7, 8, 13, 35, 49, 101}) {
+      for (const int shift : {0, 1, 2, 3, 7}) {
+        View view = matrix_view(1, rows, cols, cols, 40000 / rows / cols + shift);
+        view.offset_bytes = shift;
+        view.dst_offset_bytes = 3 * shift;
+        bool was_served = false;
+        ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kScatter, &was_served));
+        ASSERT_TRUE(was_served) << view.describe();
+      }
+    }
+  }
+}
+
+TEST_P(Programs, ScatterRefusesSidesAndAddressesThatCutAWord) {
+  const int bytes = GetParam();
+  const int rows = max_of(48 / bytes, 3);
+  std::vector<View> views = {matrix_view(bytes, rows, 1024, 1025),     matrix_view(bytes, rows, 1025, 1028),
+                             matrix_view(bytes, rows + 1, 1024, 1024), matrix_view(bytes, 1024, 12, 12),
+                             matrix_view(bytes, rows, 1024, 1024),     matrix_view(bytes, rows, 1024, 1024)};
+  views[4].offset_bytes = bytes;
+  views[5].dst_offset_bytes = bytes;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    bool was_served = true;
+    ASSERT_TRUE(run_forced(views[i], Method::kAuto, Tile::kScatter, &was_served));
+    // Elements of 4 bytes are words themselves.
+    EXPECT_EQ(was_served, bytes == 4 && (i == 2 || i == 5)) << views[i].describe();
+  }
+}
+
 TEST_P(Programs, FlatRefusesWhatIsLongOrNotPacked) {
   const int bytes = GetParam();
   for (const View& view : {matrix_view(bytes, 1024, 1024, 1024), matrix_view(bytes, 4096, 8, 9)}) {

@@ -28,7 +28,7 @@ from bench import (
 from torch_swizzle import counters
 from torch_swizzle.counters import Case, CountersError, Instruction, Launch
 
-TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "box")
+TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "scatter", "box")
 ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
 QUICK = ["--cpu", "--quick", "--budget", "0.001", "--group", "article", "grid"]
 

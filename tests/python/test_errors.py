@@ -23,7 +23,7 @@ transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 tile_wavefronts = torch.ops.swizzle._tile_wavefronts
 
-TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "box", "direct")
+TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "scatter", "box", "direct")
 BAD_DIMS = [
     ((), (-2, -1)),
     ((), (0, 1)),
@@ -112,7 +112,7 @@ def test_an_unknown_method_of_a_forced_tile_is_refused(device: str) -> None:
         assert "fast" in message
 
 
-@pytest.mark.parametrize("tile", ["window", "deinterleave", "flat", "box", "direct"])
+@pytest.mark.parametrize("tile", ["window", "deinterleave", "flat", "scatter", "box", "direct"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_tile_without_a_choice_of_layout_refuses_one(layout: str, tile: str, device: str) -> None:
     x = torch.zeros(64, 4, device=device)

@@ -30,7 +30,7 @@ transpose_with = torch.ops.swizzle._transpose_with
 CHUNK_TILES = ("vector", "vector128")  # 16 bytes a lane
 FORCED = [
     *((layout, tile) for tile in ("scalar32", *CHUNK_TILES) for layout in LAYOUTS),
-    *(("auto", tile) for tile in ("window", "deinterleave", "flat", "box", "direct")),
+    *(("auto", tile) for tile in ("window", "deinterleave", "flat", "scatter", "box", "direct")),
 ]
 VECTOR_SAMPLES = (
     Sample("aligned", (64, 96)),

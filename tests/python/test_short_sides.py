@@ -9,7 +9,7 @@ from samples import DTYPE_OF_SIZE, assert_same_bits, leave_stale_memory, random_
 transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 
-TILES = ("scalar32", "window", "deinterleave", "flat", "box", "direct")
+TILES = ("scalar32", "window", "deinterleave", "flat", "scatter", "box", "direct")
 SIDES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 49, 64, 100, 128, 130)
 BATCHES = (
     (1001, 2, 2),
@@ -49,6 +49,7 @@ def test_short_sides_are_right_with_every_tile(size: int, long_side: int, device
                     assert_same_bits(actual, expected)
     aligned = long_side * size % 16 == 0
     assert "flat" in served
+    assert ("scatter" in served) == (aligned and size <= 4)
     assert ("deinterleave" in served) == (aligned and size <= 8)
 
 

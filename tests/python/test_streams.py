@@ -83,6 +83,7 @@ ROUTES = {
     "window": Sample("odd_sides", (2049, 1999)),
     "scalar32": Sample("strided_columns", (300, 299), (900, 3)),
     "flat": Sample("short_rows", (20000, 12)),
+    "scatter": Sample("few_rows", (8, 262144)),
     "deinterleave": Sample("three_columns", (20000, 3)),
     "direct": Sample("small_matrices", (5000, 2, 3)),
     "gather": Sample("rows_that_stay", (60, 70, 33), (33 * 80, 33, 1), dims=(0, 1)),

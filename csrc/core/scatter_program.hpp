@@ -1,0 +1,276 @@
+// The scatter programs: the bodies of the transpose kernel for few rows, and for small matrices, that scatter what they
+// load over an image of the output in shared memory. The image leaves as one flat run.
+//
+// They take the same parts of a transposition as the flat program (core/flat_program.hpp), which gathers every element
+// of the output from an image of the input instead. Scattering asks more of the sides and addresses, and is faster:
+// - WordScatterProgram: sides and addresses in multiples of a word. A lane loads a piece of as many neighbouring rows as
+//   make up a word of an output row, transposes them in registers and scatters words.
+// - ByteScatterProgram: small matrices of bytes with an odd number of rows, byte by byte: neighbouring lanes then write an
+//   odd number of words apart, where gathering the rows of 49 x 49 bytes takes 5 wavefronts for 32 bytes.
+//
+// The image is skewed by a chunk after every 2^skew_shift bytes where lanes along an input row would meet in few banks.
+#pragma once
+
+#include "flat_program.hpp"
+
+namespace swizzle {
+
+struct ScatterArguments : TileArguments {
+  std::int64_t matrices = 1;  // in all, where a block takes whole ones
+  int tile_cols = 0;          // of a matrix that a block takes
+  int tile_matrices = 0;      // 0 where a block takes a part of one
+  int matrix_bytes = 0;       // of a block's part of a matrix
+  int lanes_shift = 3;        // lanes along the pieces of a row, the others on the next rows
+  int skew_shift = kNoSkew;
+  FastDivision rows_division;   // by the groups of rows that a lane loads together
+  FastDivision piece_division;  // by groups of 2^lanes_shift pieces of a row (ByteScatterProgram: by words)
+};
+
+/// What the scatter programs share: the parts of a transposition, and the way out. kUnitBytes: the least that is loaded
+/// or stored.
+template <int kElementBytes_, int kUnitBytes>
+struct ScatterProgram {
+  using Arguments = ScatterArguments;
+
+  static constexpr int kElementBytes = kElementBytes_;
+  static constexpr int kThreads = 256;
+  static constexpr int kSharedBytes = kMaxFlatImageBytes + kMaxFlatImageBytes / 8 + 64;
+  static constexpr std::int64_t kMinKeptBytes = INT64_MAX;
+
+  /// Bytes of shared memory that a block uses, at most kSharedBytes.
+  static int shared_bytes(const ScatterArguments& args) {
+    return skewed(max_of(args.tile_matrices, 1) * args.matrix_bytes + 15, args.skew_shift) / 16 * 16 + 16;
+  }
+
+  /// What one block works on: its first element on both sides, and how much of the full shape exists.
+  struct Origin {
+    const unsigned char* src = nullptr;
+    unsigned char* dst = nullptr;
+    int cols = 0;
+    int matrices = 1;
+    int bytes = 0;
+  };
+
+  SWIZZLE_HOST_DEVICE static Origin locate(const ScatterArguments& args, std::uint32_t block) {
+    Origin tile;
+    tile.cols = args.tile_cols;
+    if (args.tile_matrices > 0) {
+      const std::int64_t first = std::int64_t{block} * args.tile_matrices;
+      tile.src = args.src + first * args.matrix_bytes;
+      tile.dst = args.dst + first * args.matrix_bytes;
+      tile.matrices = static_cast<int>(min_of<std::int64_t>(args.matrices - first, args.tile_matrices));
+      tile.bytes = tile.matrices * args.matrix_bytes;
+    } else {
+      const TilePosition position = locate_tile(args, block);
+      const std::int64_t col = std::int64_t{position.col_tile} * args.tile_cols;
+      tile.src = position.src + col * kElementBytes;
+      tile.dst = position.dst + col * args.dst_col_pitch;
+      tile.cols = static_cast<int>(min_of<std::int64_t>(args.cols - col, args.tile_cols));
+      tile.bytes = tile.cols * static_cast<int>(args.dst_col_pitch);
+    }
+    return tile;
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
+    const int misalignment = misalignment_of(tile.dst);
+    int step = 0;
+    SWIZZLE_UNROLL_TWICE
+    for (int first = thread * 16 - misalignment; first < tile.bytes; first += kThreads * 16, ++step) {
+      const int image = skewed(misalignment + first, args.skew_shift);
+      unsigned char* dst = tile.dst + first;
+      if (first >= 0 && first + 16 <= tile.bytes) {
+        memory.store_global(dst, memory.template load_shared<Opaque<16>>(step, image));
+      } else {
+        // A vector that two blocks share, or that an end of the output cuts: each writes its own units.
+        SWIZZLE_NO_UNROLL
+        for (int byte = max_of(0, -first); byte < 16 && first + byte < tile.bytes; byte += kUnitBytes) {
+          memory.store_global(dst + byte, memory.template load_shared<Opaque<kUnitBytes>>(-1, image + byte));
+        }
+      }
+    }
+  }
+
+ protected:
+  SWIZZLE_HOST_DEVICE static int misalignment_of(const unsigned char* address) {
+    return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
+  }
+
+  static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst,
+                                         std::int64_t image_bytes) {
+    const FlatShape shape = find_flat_shape(problem, image_bytes);
+    ScatterArguments args;
+    static_cast<TileArguments&>(args) = make_tile_arguments(problem, src, dst, 1, ceil_div(problem.cols, shape.cols));
+    if (shape.run == FlatRun::kMatrices) {
+      args.outer_rank = 0;
+      args.tile_matrices = static_cast<int>(shape.matrices);
+      args.matrices = problem.outer_count();
+      args.block_count = ceil_div(problem.outer_count(), shape.matrices);
+    }
+    args.tile_cols = static_cast<int>(shape.cols);
+    args.matrix_bytes = static_cast<int>(shape.rows * shape.cols * kElementBytes);
+    return args;
+  }
+};
+
+/// kPieceBytes, 4 or 16: what a lane loads of a row at once. Addresses, pitches and lengths of rows are multiples of it.
+template <int kElementBytes, int kPieceBytes>
+struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
+  using Base = ScatterProgram<kElementBytes, 4>;
+  using Origin = typename Base::Origin;
+  using Piece = Opaque<kPieceBytes>;
+  using Base::kThreads;
+
+  static constexpr int kWordRows = 4 / kElementBytes;
+  static constexpr int kPieceCols = kPieceBytes / kElementBytes;
+  static constexpr int kBytesInFlight = 64;  // of a thread
+  static constexpr int kItemsAtOnce = kBytesInFlight / (kWordRows * kPieceBytes);
+
+  static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
+    ScatterArguments args = Base::make_arguments(problem, src, dst, kThreads * kBytesInFlight);
+    // Lanes on neighbouring pieces of a row write so many bytes apart.
+    args.skew_shift = skew_shift_for(kPieceBytes * problem.rows);
+    const auto pieces = static_cast<int>(ceil_div(args.tile_cols, kPieceCols));
+    args.lanes_shift = share_of(pieces, 3);
+    args.piece_division = FastDivision(static_cast<std::uint32_t>(ceil_div(pieces, 1 << args.lanes_shift)));
+    args.rows_division = FastDivision(static_cast<std::uint32_t>(problem.rows / kWordRows));
+    return args;
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
+    const int misalignment = Base::misalignment_of(tile.dst);
+    const auto groups = static_cast<int>(args.rows_division.divisor);
+    const int count = tile.matrices * static_cast<int>(args.piece_division.divisor) * groups << args.lanes_shift;
+    int step = 0;
+    SWIZZLE_NO_UNROLL
+    for (int first = thread; first < count; first += kThreads * kItemsAtOnce) {
+      Piece value[kItemsAtOnce][kWordRows];
+      int image[kItemsAtOnce];  // -1 where there is nothing
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kItemsAtOnce; ++j) {
+        const int i = first + j * kThreads;
+        const auto lanes = static_cast<std::uint32_t>(i >> args.lanes_shift);
+        const std::uint32_t rest = args.rows_division.quotient(lanes);
+        const auto group = static_cast<int>(args.rows_division.remainder(lanes, rest));
+        const std::uint32_t matrix = args.piece_division.quotient(rest);
+        const auto pieces = static_cast<int>(args.piece_division.remainder(rest, matrix));
+        const int col = ((pieces << args.lanes_shift) + (i & ((1 << args.lanes_shift) - 1))) * kPieceCols;
+        image[j] = -1;
+        if (i < count && col < tile.cols) {
+          const int first_byte = static_cast<int>(matrix) * args.matrix_bytes;
+          image[j] = misalignment + first_byte + col * static_cast<int>(args.dst_col_pitch) + group * 4;
+          const unsigned char* src =
+              tile.src + first_byte + col * kElementBytes + std::int64_t{group} * kWordRows * args.src_row_pitch;
+          SWIZZLE_UNROLL
+          for (int k = 0; k < kWordRows; ++k) {
+            value[j][k] = memory.template load_global<Piece>(src);
+            src += args.src_row_pitch;
+          }
+        }
+      }
+      SWIZZLE_UNROLL
+      for (int j = 0; j < kItemsAtOnce; ++j, ++step) {
+        if (image[j] >= 0) scatter(memory, args, step, value[j], image[j]);
+      }
+    }
+  }
+
+ private:
+  SWIZZLE_HOST_DEVICE static std::uint32_t word_of(const Opaque<4>& piece, int) { return piece.value; }
+  SWIZZLE_HOST_DEVICE static std::uint32_t word_of(const Opaque<16>& piece, int i) { return piece.word[i]; }
+
+  // Scatters the transpose of a piece of kWordRows rows: a word to each of its columns.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void scatter(Memory& memory, const ScatterArguments& args, int step,
+                                          const Piece (&value)[kWordRows], int image) {
+    SWIZZLE_UNROLL
+    for (int i = 0; i < kPieceBytes / 4; ++i) {
+      std::uint32_t block[kWordRows];
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kWordRows; ++k) block[k] = word_of(value[k], i);
+      transpose_words<kElementBytes>(block);
+      SWIZZLE_UNROLL
+      for (int k = 0; k < kWordRows; ++k) {
+        memory.store_shared(step * kPieceCols + i * kWordRows + k, skewed(image, args.skew_shift), Opaque<4>{block[k]});
+        image += static_cast<int>(args.dst_col_pitch);
+      }
+    }
+  }
+};
+
+/// Small matrices of bytes. Every fourth row begins at the same address modulo 4, so that a lane that takes one word of
+/// such rows finds its place once: their bytes lie in the same columns, and four bytes apart in the image.
+struct ByteScatterProgram : ScatterProgram<1, 1> {
+  using Base = ScatterProgram<1, 1>;
+
+  static constexpr int kRowClasses = 4;
+  static constexpr int kLoadsAtOnce = 8;
+
+  static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
+    ScatterArguments args = Base::make_arguments(problem, src, dst, kFlatImageBytes);
+    const auto words = static_cast<int>(ceil_div(problem.cols + 3, 4));  // that cover a row, at most
+    args.piece_division = FastDivision(static_cast<std::uint32_t>(words));
+    // As many matrices as give every thread the same number of words.
+    const int items = kRowClasses * words;
+    const int turns = max_of(args.tile_matrices * items / kThreads, 1);
+    args.tile_matrices = max_of(min_of(args.tile_matrices, turns * kThreads / items), 1);
+    args.block_count = ceil_div(args.matrices, args.tile_matrices);
+    return args;
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
+    const auto words = static_cast<int>(args.piece_division.divisor);
+    const auto rows = static_cast<int>(args.dst_col_pitch);
+    const auto row_pitch = static_cast<int>(args.src_row_pitch);
+    int step = 0;
+    SWIZZLE_NO_UNROLL
+    for (int i = thread; i < tile.matrices * kRowClasses * words; i += kThreads) {
+      const auto item = static_cast<int>(args.piece_division.quotient(static_cast<std::uint32_t>(i)));
+      const int matrix = item / kRowClasses * args.matrix_bytes;
+      const int first_row = item % kRowClasses;
+      const unsigned char* src = tile.src + matrix + first_row * row_pitch;
+      const int col = (i - item * words) * 4 - misalignment_of(src) % 4;  // of the word's first byte; may be before 0
+      if (col >= tile.cols) continue;
+      src += col;
+      const int image = misalignment_of(tile.dst) + matrix + col * rows + first_row;
+      SWIZZLE_NO_UNROLL
+      for (int row = 0; first_row + row < rows; row += kRowClasses * kLoadsAtOnce) {
+        std::uint32_t word[kLoadsAtOnce];
+        SWIZZLE_UNROLL
+        for (int j = 0; j < kLoadsAtOnce; ++j) {
+          if (first_row + row + j * kRowClasses < rows) word[j] = load_word(memory, args, src);
+          src += kRowClasses * row_pitch;
+        }
+        SWIZZLE_UNROLL
+        for (int j = 0; j < kLoadsAtOnce; ++j, ++step) {
+          if (first_row + row + j * kRowClasses >= rows) continue;
+          SWIZZLE_UNROLL
+          for (int k = 0; k < 4; ++k) {
+            if (col + k < 0 || col + k >= tile.cols) continue;
+            memory.store_shared(step * 4 + k, image + k * rows + row + j * kRowClasses,
+                                Opaque<1>{static_cast<std::uint8_t>(word[j] >> (8 * k))});
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  // A word of the input; where an end of it cuts the word, the bytes that there are.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static std::uint32_t load_word(Memory& memory, const ScatterArguments& args,
+                                                     const unsigned char* src) {
+    if (src >= args.src && src + 4 <= args.src_end) return memory.template load_global<Opaque<4>>(src).value;
+    std::uint32_t word = 0;
+    SWIZZLE_NO_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      if (src + k < args.src || src + k >= args.src_end) continue;
+      word |= std::uint32_t{memory.template load_global<Opaque<1>>(src + k).value} << (8 * k);
+    }
+    return word;
+  }
+};
+
+}  // namespace swizzle
