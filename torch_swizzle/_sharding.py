@@ -6,11 +6,12 @@ are registered right after whoever needs it has imported it.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -63,10 +64,30 @@ class _RegisteringLoader(importlib.abc.Loader):
 
 
 def _register() -> None:
+    _register_rule(torch.ops.swizzle.transpose.default, _shard_transpose)
+    _register_rule(torch.ops.swizzle.transpose.out, _shard_transpose_out)
+    _register_rule(torch.ops.swizzle.permute.default, _shard_permute)
+    _register_rule(torch.ops.swizzle.permute.out, _shard_permute_out)
+
+
+def _register_rule(operator: Any, rule: Callable[..., list[Sharding]]) -> None:
+    """Register a rule, and what DTensor must compare before it uses the rule's answer again.
+
+    DTensor keeps the answer for each combination of inputs and of the arguments that the operator
+    declares. register_sharding declares those of type int and nothing else: two permutes of one
+    tensor would share an answer whatever their dims, as would two calls whose ``out`` lies
+    differently, and the results would be wrong without an error. So every positional argument
+    after the input is declared, and ``out``. Where torch no longer keeps the declarations here,
+    this fails, which is better than such results.
+    """
+    from torch.distributed.tensor import DTensor
     from torch.distributed.tensor.experimental import register_sharding
 
-    register_sharding(torch.ops.swizzle.transpose.default)(_shard_transpose)
-    register_sharding(torch.ops.swizzle.transpose.out)(_shard_transpose_out)
+    register_sharding(operator)(rule)
+    declared = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
+    declared[operator] = dataclasses.replace(
+        declared[operator], static_argnum=1, static_kwargkey=["out"]
+    )
 
 
 def _shard_transpose(
@@ -83,12 +104,29 @@ def _shard_transpose_out(
     return [([result], [placement, None, None, result]) for placement, result in followed]
 
 
+def _shard_permute(input: Any, dims: Sequence[int], *, method: str = "auto") -> list[Sharding]:
+    followed = _follow(input, _counted_from_front(input.ndim, dims))
+    return [([result], [placement, None]) for placement, result in followed]
+
+
+def _shard_permute_out(
+    input: Any, dims: Sequence[int], *, method: str = "auto", out: Any
+) -> list[Sharding]:
+    followed = _follow(input, _counted_from_front(input.ndim, dims))
+    return [([result], [placement, None, result]) for placement, result in followed]
+
+
 def _exchanged(rank: int, dim0: int, dim1: int) -> list[int]:
     """The input's dimensions in the order of a transpose's result."""
     order = list(range(rank))
     if rank:
         order[dim0], order[dim1] = order[dim1], order[dim0]
     return order
+
+
+def _counted_from_front(rank: int, dims: Sequence[int]) -> list[int]:
+    """The input's dimensions in the order of a permute's result; ``dims`` may be negative."""
+    return [range(rank)[dim] for dim in dims]
 
 
 def _follow(input: Any, order: Sequence[int]) -> list[tuple[Any, Any]]:

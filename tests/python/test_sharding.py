@@ -5,15 +5,17 @@ The claims run on two processes: over gloo with CPU tensors, and over NCCL where
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 import torch
 import torch.distributed as dist
 from processes import run_python
-from samples import assert_same_bits, reference, row_major
+from samples import DIMS, assert_same_bits, row_major
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import (
@@ -33,10 +35,52 @@ from torch_swizzle import _sharding
 WORLD = 2
 SHAPE = (4, 6, 10)
 PARTIAL_KINDS = ("sum", "avg", "max", "min")
-DIMS = [(-2, -1), (0, 2), (1, 0), (1, 1)]
 Claim = Callable[[DeviceMesh], None]
 
 transpose = torch.ops.swizzle.transpose
+permute = torch.ops.swizzle.permute
+
+
+@dataclass(frozen=True)
+class Move:
+    """Arguments of transpose or permute; torch's own function of that name says what is meant.
+
+    Transpose may do without any, and then exchanges the last two dimensions, as `Tensor.mT`.
+    """
+
+    name: str
+    arguments: tuple[object, ...]
+
+    def __call__(self, x: Tensor, **keywords: object) -> Tensor:
+        """The operator."""
+        result: Tensor = getattr(torch.ops.swizzle, self.name)(x, *self.arguments, **keywords)
+        return result
+
+    def typed(self, x: Tensor, **keywords: object) -> Tensor:
+        """The function of the package."""
+        result: Tensor = getattr(torch_swizzle, self.name)(x, *self.arguments, **keywords)
+        return result
+
+    def reference(self, x: Tensor) -> Tensor:
+        """Torch's own copy, in memory of its own and with canonical strides."""
+        view = getattr(torch, self.name)(x, *(self.arguments or DIMS))
+        return torch.empty(view.shape, dtype=x.dtype, device=x.device).copy_(view)
+
+    def placed(self, placement: Placement, rank: int) -> Placement:
+        """Where a placement goes, said by the shape of a tensor with one longer dimension."""
+        if not isinstance(placement, Shard):
+            return placement
+        marked = torch.zeros([2 if dim == placement.dim else 1 for dim in range(rank)])
+        return Shard(list(self.reference(marked).shape).index(2))
+
+
+TRANSPOSES = [Move("transpose", dims) for dims in [(), (-2, -1), (0, 2), (1, 0), (1, 1)]]
+# (2, 0, 1) and (1, 2, 0), which are inverse to each other, tell a dimension from where it goes.
+PERMUTES = [
+    Move("permute", (dims,))
+    for dims in [(2, 0, 1), (1, 2, 0), [1, 2, 0], (0, -1, 1), [-1, -2, -3], (0, 1, 2)]
+]
+MOVES = [*TRANSPOSES, *PERMUTES]
 
 
 @pytest.fixture(
@@ -89,14 +133,6 @@ def numbers(mesh: DeviceMesh, shape: tuple[int, ...]) -> Tensor:
     )
 
 
-def moved(placement: Placement, rank: int, dims: tuple[int, int]) -> Placement:
-    """Where a placement goes when two dimensions are exchanged, said by torch's own transpose."""
-    if not isinstance(placement, Shard):
-        return placement
-    marked = torch.zeros([2 if dim == placement.dim else 1 for dim in range(rank)])
-    return Shard(list(marked.transpose(*dims).shape).index(2))
-
-
 def assert_held(
     y: Tensor, placements: list[Placement], local: Tensor, comm: CommDebugMode, what: object
 ) -> None:
@@ -114,60 +150,113 @@ def claim_every_placement_follows_its_dimension(mesh: DeviceMesh) -> None:
     inputs = [distribute_tensor(x, mesh, [placement]) for placement in placements]
     inputs += [DTensor.from_local(x, mesh, [Partial(kind)]) for kind in PARTIAL_KINDS]
     for sharded in inputs:
-        for dims in DIMS:
-            expected = [moved(sharded.placements[0], x.dim(), dims)]
-            local = reference(sharded.to_local(), *dims)
-            what = (sharded.placements, dims)
+        for move in MOVES:
+            expected = [move.placed(sharded.placements[0], x.dim())]
+            local = move.reference(sharded.to_local())
+            what = (sharded.placements, move)
             with CommDebugMode() as comm:
-                y = transpose(sharded, *dims)
+                y = move(sharded)
             assert_held(y, expected, local, comm, what)
             with CommDebugMode() as comm:
-                y = torch_swizzle.transpose(sharded, *dims, method="padded")
+                y = move.typed(sharded, method="padded")
             assert_held(y, expected, local, comm, what)
             if not isinstance(sharded.placements[0], Partial):
-                assert_same_bits(y.full_tensor(), reference(x, *dims), what)
+                assert_same_bits(y.full_tensor(), move.reference(x), what)
+
+
+def claim_permutes_of_one_tensor_share_no_answer(mesh: DeviceMesh) -> None:
+    # All orders give one shape here, so an answer taken from another call would raise nothing.
+    x = numbers(mesh, (6, 6, 6))
+    sharded = distribute_tensor(x, mesh, [Shard(0)])
+    for _ in range(2):
+        for dims in itertools.permutations(range(3)):
+            with CommDebugMode() as comm:
+                y = permute(sharded, dims=dims)
+            local = x.tensor_split(WORLD)[mesh.get_rank()].permute(dims).contiguous()
+            assert_held(y, [Shard(dims.index(0))], local, comm, dims)
+            assert_same_bits(y.full_tensor(), x.permute(dims).contiguous(), dims)
 
 
 def claim_uneven_shards_stay(mesh: DeviceMesh) -> None:
-    x = numbers(mesh, (5, 3))
-    for dim in range(2):
+    x = numbers(mesh, (5, 3, 7))
+    for dim in range(x.dim()):
         sharded = distribute_tensor(x, mesh, [Shard(dim)])
-        with CommDebugMode() as comm:
-            y = transpose(sharded)
-        assert_held(y, [Shard(1 - dim)], reference(sharded.to_local()), comm, dim)
-        assert_same_bits(y.full_tensor(), reference(x))
+        for move in MOVES:
+            with CommDebugMode() as comm:
+                y = move(sharded)
+            expected = [move.placed(Shard(dim), x.dim())]
+            assert_held(y, expected, move.reference(sharded.to_local()), comm, (dim, move))
+            assert_same_bits(y.full_tensor(), move.reference(x), (dim, move))
 
 
 def claim_a_dimension_shorter_than_the_mesh_is_right(mesh: DeviceMesh) -> None:
     x = numbers(mesh, (1, 7))
-    y = transpose(distribute_tensor(x, mesh, [Shard(0)]))
-    assert_same_bits(y.full_tensor(), reference(x))
+    for move in (Move("transpose", ()), Move("permute", ((1, 0),))):
+        y = move(distribute_tensor(x, mesh, [Shard(0)]))
+        assert isinstance(y, DTensor)
+        assert_same_bits(y.full_tensor(), move.reference(x), move)
+
+
+def claim_tensors_without_dimensions_stay_replicated(mesh: DeviceMesh) -> None:
+    x = distribute_tensor(numbers(mesh, ()), mesh, [Replicate()])
+    for move in (Move("transpose", (0, -1)), Move("permute", ((),))):
+        with CommDebugMode() as comm:
+            y = move(x)
+        assert_held(y, [Replicate()], x.to_local(), comm, move)
 
 
 def claim_gradients_stay_sharded(mesh: DeviceMesh) -> None:
     x = numbers(mesh, SHAPE)
     for placement in (Replicate(), Shard(0), Shard(1), Shard(2)):
-        for dims in DIMS:
+        for move in MOVES:
             leaf = distribute_tensor(x, mesh, [placement]).requires_grad_()
-            result = moved(placement, x.dim(), dims)
-            incoming = distribute_tensor(reference(x * 3 + 1, *dims), mesh, [result])
+            result = move.placed(placement, x.dim())
+            incoming = distribute_tensor(move.reference(x * 3 + 1), mesh, [result])
             with CommDebugMode() as comm:
-                (gradient,) = torch.autograd.grad(transpose(leaf, *dims), leaf, incoming)
-            local = reference(incoming.to_local(), *dims)
-            assert_held(gradient, [placement], local, comm, (placement, dims))
+                (gradient,) = torch.autograd.grad(move(leaf), leaf, incoming)
+            local = leaf.to_local().detach() * 3 + 1
+            assert_held(gradient, [placement], local, comm, (placement, move))
             assert_same_bits(gradient.full_tensor(), x * 3 + 1)
+
+
+def claim_partial_gradients_stay_partial(mesh: DeviceMesh) -> None:
+    x = numbers(mesh, SHAPE)
+    for move in MOVES:
+        leaf = distribute_tensor(x, mesh, [Replicate()]).requires_grad_()
+        incoming = DTensor.from_local(move.reference(x + mesh.get_rank()), mesh, [Partial()])
+        with CommDebugMode() as comm:
+            (gradient,) = torch.autograd.grad(move(leaf), leaf, incoming)
+        assert_held(gradient, [Partial()], x + mesh.get_rank(), comm, move)
 
 
 def claim_out_keeps_its_shards(mesh: DeviceMesh) -> None:
     x = numbers(mesh, SHAPE)
-    for placement in (Replicate(), Shard(0), Shard(1), Shard(2)):
-        sharded = distribute_tensor(x, mesh, [placement])
-        result = moved(placement, x.dim(), (0, 2))
-        out = distribute_tensor(torch.zeros(10, 6, 4, device=x.device), mesh, [result])
-        with CommDebugMode() as comm:
-            y = transpose(sharded, 0, 2, out=out)
-        assert y is out
-        assert_held(out, [result], reference(sharded.to_local(), 0, 2), comm, placement)
+    for placement in (Replicate(), Shard(0), Shard(1), Shard(2), Partial()):
+        local = x if placement.is_partial() else distribute_tensor(x, mesh, [placement]).to_local()
+        sharded = DTensor.from_local(local, mesh, [placement])
+        for move in MOVES:
+            result = move.placed(placement, x.dim())
+            out = DTensor.from_local(torch.zeros_like(move.reference(local)), mesh, [result])
+            with CommDebugMode() as comm:
+                y = move.typed(sharded, method="naive", out=out)
+            assert y is out
+            assert_held(out, [result], move.reference(local), comm, (placement, move))
+
+
+def claim_out_may_lie_elsewhere(mesh: DeviceMesh) -> None:
+    # Fitting and other places of out take turns: what was decided for one must not serve another.
+    x = numbers(mesh, SHAPE)
+    sharded = distribute_tensor(x, mesh, [Shard(0)])
+    for move in (Move("transpose", (0, 2)), Move("permute", ((2, 0, 1),))):
+        fitting = move.placed(Shard(0), x.dim())
+        for place in (fitting, Replicate(), fitting, Shard(0), fitting):
+            out = distribute_tensor(torch.zeros_like(move.reference(x)), mesh, [place])
+            with CommDebugMode() as comm:
+                move(sharded, out=out)
+            what = (move, place)
+            assert list(out.placements) == [place], what
+            assert_same_bits(out.full_tensor(), move.reference(x), what)
+            assert (comm.get_total_counts() == 0) == (place == fitting), what
 
 
 def claim_two_mesh_dimensions_follow(mesh: DeviceMesh) -> None:
@@ -176,19 +265,29 @@ def claim_two_mesh_dimensions_follow(mesh: DeviceMesh) -> None:
     for first in (Replicate(), Shard(0), Shard(1), Shard(2)):
         for second in (Replicate(), Shard(0), Shard(1), Shard(2)):
             sharded = distribute_tensor(x, square, [first, second])
-            with CommDebugMode() as comm:
-                y = transpose(sharded)
-            placements = [moved(first, 3, (-2, -1)), moved(second, 3, (-2, -1))]
-            assert_held(y, placements, reference(sharded.to_local()), comm, (first, second))
+            for move in (Move("transpose", ()), Move("permute", ((2, 0, 1),))):
+                with CommDebugMode() as comm:
+                    y = move(sharded)
+                placements = [move.placed(first, 3), move.placed(second, 3)]
+                local = move.reference(sharded.to_local())
+                assert_held(y, placements, local, comm, (first, second, move))
 
 
 def claim_wrong_calls_are_refused(mesh: DeviceMesh) -> None:
     sharded = distribute_tensor(numbers(mesh, SHAPE), mesh, [Shard(0)])
+    partial = DTensor.from_local(numbers(mesh, (4, 10, 6)), mesh, [Partial()])
+    row = distribute_tensor(numbers(mesh, (1, 7)), mesh, [Shard(0)])
+    column = distribute_tensor(numbers(mesh, (7, 1)), mesh, [Shard(1)])
     # What is raised while DTensor works out shapes becomes a RuntimeError, for torch's own
     # operators too; what is raised on the shards keeps its class.
     for said, call in (
         ("Dimension out of range", lambda: transpose(sharded, 0, 3)),
         ("expected method to be one of", lambda: transpose(sharded, method="fast")),
+        ("Dimension out of range", lambda: permute(sharded, (0, 1, 3))),
+        ("duplicate dims", lambda: permute(sharded, (0, 1, -2))),
+        ("expected method to be one of", lambda: permute(sharded, (2, 1, 0), method="fast")),
+        ("Sharding propagation failed", lambda: permute(sharded, (0, 2, 1), out=partial)),
+        ("Sharding propagation failed", lambda: transpose(row, out=column)),
     ):
         with pytest.raises((RuntimeError, ValueError), match=said):
             call()
@@ -196,15 +295,15 @@ def claim_wrong_calls_are_refused(mesh: DeviceMesh) -> None:
 
 def claim_compiled_code_stays_sharded(mesh: DeviceMesh) -> None:
     def step(x: Tensor) -> Tensor:
-        return torch.as_tensor(transpose(x * 2, 0, 2))
+        return torch.as_tensor(permute(transpose(x * 2, 0, 2), (2, 0, 1)))
 
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     x = numbers(mesh, SHAPE)
     sharded = distribute_tensor(x, mesh, [Shard(0)]).requires_grad_()
     y = compiled(sharded)
     assert isinstance(y, DTensor)
-    assert list(y.placements) == [Shard(2)]
-    assert_same_bits(y.full_tensor(), reference(x * 2, 0, 2))
+    assert list(y.placements) == [Shard(0)]
+    assert_same_bits(y.full_tensor(), (x * 2).permute(0, 2, 1).contiguous())
     y.to_local().sum().backward()
     assert isinstance(sharded.grad, DTensor)
     assert_same_bits(sharded.grad.full_tensor(), torch.full_like(x, 2))
@@ -219,14 +318,15 @@ def claim_all(mesh: DeviceMesh) -> None:
 
 
 @pytest.mark.slow
-def test_shards_are_transposed_where_they_lie(backend: str) -> None:
+def test_shards_are_transposed_and_permuted_where_they_lie(backend: str) -> None:
     hold_on_two_ranks(claim_all, backend)
 
 
 HAS_RULES = """
 import torch.distributed.tensor as dtensor
 rules = dtensor.DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs
-assert torch.ops.swizzle.transpose.default in rules and torch.ops.swizzle.transpose.out in rules
+for operator in (torch.ops.swizzle.transpose, torch.ops.swizzle.permute):
+    assert operator.default in rules and operator.out in rules
 hooked = [*sys.meta_path, dtensor.__loader__, dtensor.__spec__.loader]
 assert not any(type(hook).__module__ == "torch_swizzle._sharding" for hook in hooked)
 """
