@@ -62,6 +62,9 @@ constexpr bool is_taken(CopyReason reason) {
 /// 4.67 us taken and 4.48 us left, 64 x 64 of 2 bytes 4.16 and 5.06 (H200, 2026-11-30).
 inline constexpr std::int64_t kMinCopyBytes = 8192;
 
+/// Copies of fewer bytes in runs of elements that become no wider are left alone: torch takes as long.
+inline constexpr std::int64_t kMinRunCopyBytes = std::int64_t{1} << 20;
+
 /// What to launch for a copy that is taken.
 struct CopyPlan {
   Problem problem;
@@ -173,7 +176,9 @@ inline CopyReason plan_copy(const CopyView& view, const DeviceTraits& device, Co
   if (problem.is_copy()) return CopyReason::kPlain;
   const Plan plan = make_plan(problem, view.src_address, view.dst_address, Method::kAuto, device);
   const bool is_wider = problem.element_bytes > view.element_bytes;
-  if (plan.route == Route::kGather && !is_wider) return CopyReason::kNoGain;
+  if (plan.route == Route::kGather && !is_wider && (bytes < kMinRunCopyBytes || !keeps_long_runs(problem))) {
+    return CopyReason::kNoGain;
+  }
   // Not before: these two are 1.6 KiB, and a copy that is left should not pay for moving them.
   copy.problem = problem;
   copy.plan = plan;

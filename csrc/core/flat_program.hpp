@@ -39,13 +39,17 @@ struct FlatShape {
 inline constexpr std::int64_t kFlatImageBytes = 24 * 1024;
 inline constexpr std::int64_t kMaxFlatImageBytes = 32 * 1024;
 
-/// The shape for a transposition, or rows == 0 where a block cannot take a useful part of it: sides are longer than
-/// 128, or not packed. Runs of a matrix are of equal length, and shorter where blocks would be too few. Tall
-/// matrices are cut into runs even if they fit as a whole ((3072, 1024, 24) bytes, H200, 2026-11-29: .93 against .61).
+/// The shape for a transposition, or rows == 0 where a block cannot take a useful part of it: columns are more than 128,
+/// rows more than 192 (of 129 rows a window fills one of its tiles and next to nothing of another), or not packed. Runs
+/// of a matrix are of equal length, and shorter where blocks would be too few. Tall matrices are cut into runs even if
+/// they fit as a whole, unless they are small or can be scattered: (3072, 1024, 24) bytes .93, gathered as a whole .61,
+/// scattered .98; (3423, 700, 7) of 2 bytes .75, as a whole .98 (H200, 2026-11-30).
 inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most_image_bytes = kFlatImageBytes) {
-  constexpr std::int64_t kMaxSide = 128;
+  constexpr std::int64_t kMaxCols = 128;
+  constexpr std::int64_t kMaxRows = 192;
   constexpr std::int64_t kMinBlocks = 256;
   constexpr std::int64_t kMinImageBytes = 4 * 1024;
+  constexpr std::int64_t kMinTallBytes = 16 * 1024;
   const std::int64_t chunk = 16 / problem.element_bytes;
   const std::int64_t matrix_bytes = problem.rows * problem.cols * problem.element_bytes;
   const std::int64_t image_bytes = max_of(kMinImageBytes, min_of(most_image_bytes, problem.byte_count() / kMinBlocks));
@@ -57,7 +61,11 @@ inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most
                                    problem.outer_src_stride[0] == problem.rows * problem.cols &&
                                    problem.outer_dst_stride[0] == problem.rows * problem.cols;
   const std::int64_t rows_unit = 8 * chunk;
-  const bool is_tall = problem.cols <= kMaxSide && problem.rows >= 4 * rows_unit;
+  const int piece_bytes = problem.element_bytes == 1 ? 4 : 16;
+  const bool has_words = problem.element_bytes <= 4 && problem.rows * problem.element_bytes % 4 == 0 &&
+                         problem.cols * problem.element_bytes % piece_bytes == 0;
+  const bool is_tall =
+      !has_words && problem.cols <= kMaxCols && problem.rows >= 4 * rows_unit && matrix_bytes >= kMinTallBytes;
   if (rows_are_packed && cols_are_packed && matrices_are_packed && matrix_bytes <= kMaxFlatImageBytes && !is_tall) {
     return {FlatRun::kMatrices, problem.rows, problem.cols,
             max_of<std::int64_t>(1, min_of(image_bytes / matrix_bytes, problem.outer_count()))};
@@ -69,10 +77,10 @@ inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most
     const std::int64_t runs = ceil_div(length, longest);
     return ceil_div(ceil_div(length, runs), unit) * unit;
   };
-  if (rows_are_packed && problem.cols <= kMaxSide) {
+  if (rows_are_packed && problem.cols <= kMaxCols) {
     return {FlatRun::kRows, split(problem.rows, problem.cols * problem.element_bytes, rows_unit), problem.cols, 1};
   }
-  if (cols_are_packed && problem.rows <= kMaxSide) {
+  if (cols_are_packed && problem.rows <= kMaxRows) {
     return {FlatRun::kColumns, problem.rows, split(problem.cols, problem.rows * problem.element_bytes, 2 * chunk), 1};
   }
   return {};

@@ -103,20 +103,29 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
 ///   (7281, 48, 48)     1.06 / .97 / .81   1.07 / 1.04 / 1.11  1.10 / 1.05 / 1.09
 ///   (10699, 56, 56)    1.08 / .82 / -     1.09 / 1.00 / 1.02  1.08 / 1.02 / 1.06
 ///   (4096, 128, 128)   1.02 / .76 / 1.01   .97 / .89 / 1.00
-///   (6710, 100, 100)   1.05 / .74 of bytes
+///   (6710, 100, 100)   1.05 / .74 of bytes, (4660, 300, 12) of 4 bytes 1.04 / .98 / .89
+///   144 rows of bytes  1.02 / .81 / .68
+///   byte by byte       57 rows .94 / .71, 41 rows .86 / .79, (13975, 49, 49) .90 / .64, (27391, 35, 35) .76 / .83
 ///   4 MiB, 32 rows of bytes 1.06 / .93 / 1.11
 inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool chunks_fit) {
-  constexpr std::int64_t kMinByteSide = 32;
+  constexpr std::int64_t kMinByteSide = 49;
   constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
   constexpr std::int64_t kLargeBytes = std::int64_t{8} << 20;
   const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
   const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
-  if (piece_bytes == 1) return min_of(matrices.rows, matrices.cols) >= kMinByteSide;
+  if (piece_bytes == 1 && min_of(matrices.rows, matrices.cols) < kMinByteSide) return false;
   if (find_flat_shape(matrices).run == FlatRun::kMatrices) {
-    return !chunks_fit || min_of(row_bytes, column_bytes) <= 32 || max_of(row_bytes, column_bytes) <= 112;
+    return !chunks_fit || min_of(row_bytes, column_bytes) <= 48 || max_of(row_bytes, column_bytes) <= 112;
   }
   if (matrices.byte_count() < kMinBytes || !is_long_run(matrices, row_bytes)) return false;
-  return !chunks_fit || column_bytes <= (matrices.byte_count() >= kLargeBytes ? 48 : 16);
+  const bool halves_a_tile = matrices.element_bytes == 1 && matrices.rows > 128;
+  return !chunks_fit || halves_a_tile || column_bytes <= (matrices.byte_count() >= kLargeBytes ? 48 : 16);
+}
+
+/// Whether matrices fill at least 45 % of their tiles of 32 x 32 elements, and half of such a tile's rows and columns.
+inline bool fills_scalar32(const Transposition& matrices) {
+  const std::int64_t elements = ceil_div(matrices.rows, 32) * ceil_div(matrices.cols, 32) * 32 * 32;
+  return min_of(matrices.rows, matrices.cols) >= 16 && 100 * matrices.rows * matrices.cols >= 45 * elements;
 }
 
 /// The tile that is fastest for a transposition. Note [Measured shares]:
@@ -124,9 +133,11 @@ inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool ch
 ///   fewer than 16 elements direct / flat, 1 byte, (99999, 2, 2) .89 / .73, (20000, 4, 4) .90 / .96
 ///   short sides, odd       direct / scalar32, 2 bytes, (12, 2184528) .54 / .37, (2184528, 12) .21 / .39
 ///   halves of sectors      window / vector, 2 bytes, (5000, 50000), whose output rows begin at odd multiples of 16
-///                          bytes, .92 / .77; 4 bytes, (5000, 100, 100) .95 / .82
+///                          bytes, .92 / .77; 4 bytes, (5000, 100, 100) .95 / .82; but short sides, 80 columns of bytes
+///                          .70 / .92, 40 columns of 2 bytes .87 / .92
 ///                          scalar32 / vector, 16 bytes, whose runs are twice as long as vector's: 1593 x 3465 1.00 / .91,
 ///                          2121 x 2496 1.03 / .98; but (1048576, 64), whose sectors are whole, .94 / .97
+///   short sides, odd       scalar32 / window, 8 bytes, 16 x 1431 1.01 / .87, 22 x 403 1.07 / .99, 32 x 61 .99 / .83
 inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
                         const DeviceTraits& device) {
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
@@ -137,7 +148,13 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
   if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
   const bool sectors_fit = chunks_fit && are_aligned(matrices, src_address, dst_address, 32);
-  if (!sectors_fit && windows_pay(matrices)) return Tile::kWindow;
+  constexpr std::int64_t kMinHalvesBytes = 128;
+  const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * matrices.element_bytes;
+  const bool wants_windows = !chunks_fit || (!sectors_fit && shorter_bytes >= kMinHalvesBytes);
+  if (!chunks_fit && matrices.element_bytes == 8 && shorter_bytes <= 32 * 8 && fills_scalar32(matrices)) {
+    return Tile::kScalar32;
+  }
+  if (wants_windows && windows_pay(matrices)) return Tile::kWindow;
   constexpr std::int64_t kMinBytes = std::int64_t{16} << 20;
   if (!sectors_fit && matrices.element_bytes == 16 && min_of(matrices.rows, matrices.cols) > 16 &&
       matrices.byte_count() >= kMinBytes) {
@@ -148,12 +165,21 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
 
 /// Whether a box may serve better than the tile that was selected for a transposition, because that tile's blocks would
 /// be mostly empty, or its runs short although other dimensions lie between the rows (or columns) that it takes.
-/// Packed matrices of up to 64 elements stay with the direct kernel, short packed sides with flat runs.
+/// Packed matrices of up to 64 elements stay with the direct kernel, short packed sides with flat runs. Long elements
+/// need no box early on (Note [Measured shares], 2026-11-30, tile / box):
+///   4 bytes   16 x 48 .93 / .75, 16 x 364 .92 / .86
+///   8 bytes   24 x 42 .96 / .68, 16 x 1431 1.01 / .75, 23 x 114 1.15 / .93, but 27 x 33 .72 / .85, 11 x 34 .64 / .86
+///   16 bytes  7 x 32 1.05 / .74, 6 x 14 1.02 / .80, 10 x 22 .99 / .96, but 3 x 49 .48 / .82
 inline bool wants_box(const Transposition& matrices, Tile tile) {
   constexpr std::int64_t kShortBytes = 256;
   const std::int64_t bytes = matrices.element_bytes;
   const bool rows_are_packed = matrices.src_row_stride == matrices.cols;
   const bool columns_are_packed = matrices.dst_col_stride == matrices.rows;
+  const std::int64_t shorter = min_of(matrices.rows, matrices.cols);
+  const bool has_chunks = tile == Tile::kVector || tile == Tile::kVector128;
+  if (bytes == 16 && shorter >= 6) return false;
+  if (bytes >= 4 && has_chunks && shorter >= 16) return false;
+  if (bytes == 8 && tile == Tile::kScalar32 && fills_scalar32(matrices)) return false;
   switch (tile) {
     case Tile::kDeinterleave:
     case Tile::kFlat:
@@ -191,22 +217,25 @@ inline bool has_longer_runs(const Box& box, const Transposition& matrices, Tile 
   return box.input_run > matrices.cols || box.output_run > matrices.rows;
 }
 
-/// Boxes for a problem: of half size where that leaves the runs long and the problem is of few waves of blocks, whose last
-/// one should be short; smaller still where SMs would be left without any. A box that could not be filled is no gain:
-/// 8 bytes, (13, 7, 17, 21, 20, 11) in the order (3, 1, 4, 0, 2, 5), half .57, whole .87.
+/// Boxes for a problem, smaller ones where SMs would be left without any. (Boxes of half size, for a shorter last wave,
+/// were slower in most cases, H200, 2026-11-30: 2 bytes, (1, 4608, 24, 128) with its middle exchanged, .87 against .92.)
 inline bool find_box_for(const Problem& problem, std::uint64_t src_address, const DeviceTraits& device, Box& box) {
-  constexpr std::int64_t kFewWaves = 16;
-  constexpr std::int64_t kLongRunBytes = 512;
+  constexpr std::int64_t kMinBoxBytes = 4096;
   const std::int64_t share = problem.element_count() * problem.element_bytes / device.multiprocessors;
-  if (share < kFewWaves * kBoxBytes) {
-    const std::int64_t bytes = max_of<std::int64_t>(min_of<std::int64_t>(share / 2, kBoxBytes / 2), 4096);
-    if (!find_box(problem, src_address, bytes, box)) return false;
-    const std::int64_t run_bytes = std::int64_t{min_of(box.input_run, box.output_run)} * box.element_bytes;
-    const bool is_filled =
-        4 * box.element_count() * box.element_bytes >= 3 * bytes || box.input_run == box.element_count();
-    if (share / 2 < kBoxBytes || (is_filled && run_bytes >= kLongRunBytes)) return true;
-  }
-  return find_box(problem, src_address, kBoxBytes, box);
+  const std::int64_t bytes = max_of<std::int64_t>(min_of<std::int64_t>(share / 2, kBoxBytes), kMinBoxBytes);
+  return find_box(problem, src_address, bytes, box);
+}
+
+/// Whether the innermost dimension stays in runs that the direct kernel moves as fast as any: elements of 4 bytes or more
+/// (as wide as addresses and strides allow) in runs of 40 bytes, 128 where an element has 16. Note [Measured shares],
+/// 2026-11-30, direct / box:
+///   4 bytes   52 1.01 / .85, 124 1.01 / .95, 732 1.25 / .92, 10852 .99 / .90, but 36 .80 / .85
+///   8 bytes   40 .86 / .82, 88 .95 / .87, 1000 1.08 / .74
+///   16 bytes  160 1.04 / .90, 256 .99 / .96, 1760 .99 / .51, 5376 1.02 / .46, but 64 .82 / .94, 96 .92 / .98
+inline bool keeps_long_runs(const Problem& problem) {
+  const int innermost = problem.rank - 1;
+  if (problem.rank < 1 || problem.src_stride[innermost] != 1 || problem.element_bytes < 4) return false;
+  return problem.size[innermost] * problem.element_bytes >= (problem.element_bytes == 16 ? 128 : 40);
 }
 
 /// Whether boxes are to move a problem, and which. `tile` is the one selected for its matrices, if it has any. Problems
@@ -215,7 +244,7 @@ inline bool select_box(const Problem& problem, const Transposition* matrices, Ti
                        const DeviceTraits& device, Box& box) {
   constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
   const std::int64_t bytes = problem.element_count() * problem.element_bytes;
-  if (bytes < kMinBytes || (matrices && !wants_box(*matrices, tile))) return false;
+  if (bytes < kMinBytes || (matrices ? !wants_box(*matrices, tile) : keeps_long_runs(problem))) return false;
   return find_box_for(problem, src_address, device, box) && (!matrices || has_longer_runs(box, *matrices, tile));
 }
 

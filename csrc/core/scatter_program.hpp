@@ -5,8 +5,8 @@
 // of the output from an image of the input instead. Scattering asks more of the sides and addresses, and is faster:
 // - WordScatterProgram: sides and addresses in multiples of a word. A lane loads a piece of as many neighbouring rows as
 //   make up a word of an output row, transposes them in registers and scatters words.
-// - ByteScatterProgram: small matrices of bytes with an odd number of rows, byte by byte: neighbouring lanes then write an
-//   odd number of words apart, where gathering the rows of 49 x 49 bytes takes 5 wavefronts for 32 bytes.
+// - ByteScatterProgram: bytes one by one, where rows are no multiple of 4. Neighbouring lanes write `rows` words apart, an
+//   odd number or twice one, where gathering 49 x 49 bytes takes 5 wavefronts for 32 bytes.
 //
 // The image is skewed by a chunk after every 2^skew_shift bytes where lanes along an input row would meet in few banks.
 #pragma once
@@ -96,9 +96,8 @@ struct ScatterProgram {
     return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
   }
 
-  static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst,
-                                         std::int64_t image_bytes) {
-    const FlatShape shape = find_flat_shape(problem, image_bytes);
+  static ScatterArguments make_arguments(const Transposition& problem, const FlatShape& shape, const void* src,
+                                         void* dst) {
     ScatterArguments args;
     static_cast<TileArguments&>(args) = make_tile_arguments(problem, src, dst, 1, ceil_div(problem.cols, shape.cols));
     if (shape.run == FlatRun::kMatrices) {
@@ -127,7 +126,8 @@ struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
   static constexpr int kItemsAtOnce = kBytesInFlight / (kWordRows * kPieceBytes);
 
   static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
-    ScatterArguments args = Base::make_arguments(problem, src, dst, kThreads * kBytesInFlight);
+    const FlatShape shape = find_flat_shape(problem, kThreads * kBytesInFlight);
+    ScatterArguments args = Base::make_arguments(problem, shape, src, dst);
     // Lanes on neighbouring pieces of a row write so many bytes apart.
     args.skew_shift = skew_shift_for(kPieceBytes * problem.rows);
     const auto pieces = static_cast<int>(ceil_div(args.tile_cols, kPieceCols));
@@ -199,23 +199,27 @@ struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
   }
 };
 
-/// Small matrices of bytes. Every fourth row begins at the same address modulo 4, so that a lane that takes one word of
+/// Few rows, or small matrices, of bytes. Every fourth row begins at the same address modulo 4, so that a lane that takes one word of
 /// such rows finds its place once: their bytes lie in the same columns, and four bytes apart in the image.
 struct ByteScatterProgram : ScatterProgram<1, 1> {
   using Base = ScatterProgram<1, 1>;
 
   static constexpr int kRowClasses = 4;
-  static constexpr int kLoadsAtOnce = 8;
+  static constexpr int kMaxCols = kThreads / kRowClasses * 4 - 16;
+  /// Words that a lane has in flight: 72 rows in one turn, 144 in two. With 8 words 127 rows took 29.5 us for 32 MiB, with
+  /// 16 26.4 (H200, 2026-11-30).
+  static constexpr int kLoadsAtOnce = 18;
 
   static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
-    ScatterArguments args = Base::make_arguments(problem, src, dst, kFlatImageBytes);
-    const auto words = static_cast<int>(ceil_div(problem.cols + 3, 4));  // that cover a row, at most
+    FlatShape shape = find_flat_shape(problem, kFlatImageBytes);
+    // As much of a row, or as many matrices, as give every thread the same number of words.
+    if (shape.run == FlatRun::kColumns) shape.cols = min_of<std::int64_t>(shape.cols, kMaxCols);
+    const std::int64_t words = ceil_div(shape.cols + 3, 4);  // that cover a row, at most
+    const std::int64_t items = kRowClasses * words;
+    const std::int64_t turns = max_of<std::int64_t>(shape.matrices * items / kThreads, 1);
+    shape.matrices = max_of<std::int64_t>(min_of(shape.matrices, turns * kThreads / items), 1);
+    ScatterArguments args = Base::make_arguments(problem, shape, src, dst);
     args.piece_division = FastDivision(static_cast<std::uint32_t>(words));
-    // As many matrices as give every thread the same number of words.
-    const int items = kRowClasses * words;
-    const int turns = max_of(args.tile_matrices * items / kThreads, 1);
-    args.tile_matrices = max_of(min_of(args.tile_matrices, turns * kThreads / items), 1);
-    args.block_count = ceil_div(args.matrices, args.tile_matrices);
     return args;
   }
 
@@ -223,14 +227,13 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
     const auto words = static_cast<int>(args.piece_division.divisor);
     const auto rows = static_cast<int>(args.dst_col_pitch);
-    const auto row_pitch = static_cast<int>(args.src_row_pitch);
     int step = 0;
     SWIZZLE_NO_UNROLL
     for (int i = thread; i < tile.matrices * kRowClasses * words; i += kThreads) {
       const auto item = static_cast<int>(args.piece_division.quotient(static_cast<std::uint32_t>(i)));
       const int matrix = item / kRowClasses * args.matrix_bytes;
       const int first_row = item % kRowClasses;
-      const unsigned char* src = tile.src + matrix + first_row * row_pitch;
+      const unsigned char* src = tile.src + matrix + first_row * args.src_row_pitch;
       const int col = (i - item * words) * 4 - misalignment_of(src) % 4;  // of the word's first byte; may be before 0
       if (col >= tile.cols) continue;
       src += col;
@@ -241,7 +244,7 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
         SWIZZLE_UNROLL
         for (int j = 0; j < kLoadsAtOnce; ++j) {
           if (first_row + row + j * kRowClasses < rows) word[j] = load_word(memory, args, src);
-          src += kRowClasses * row_pitch;
+          src += kRowClasses * args.src_row_pitch;
         }
         SWIZZLE_UNROLL
         for (int j = 0; j < kLoadsAtOnce; ++j, ++step) {

@@ -113,10 +113,9 @@ inline bool deinterleave_fits(const Transposition& matrices, std::uint64_t src_a
 inline bool flat_fits(const Transposition& matrices) { return find_flat_shape(matrices).rows > 0; }
 
 /// What a lane of a scatter program loads of a row at once, in bytes: 16 where every pitch, length and address of rows is
-/// a multiple of it, else 4 of elements of a byte; 1 where it scatters bytes one by one; 0 where no
-/// scatter program serves. Pieces of 4 bytes were slower than gathering elements of 2 and 4 bytes: (5000, 100, 100) of
-/// 2 bytes .89 to .96 of a copy, (6987, 49, 49) of
-/// 4 bytes .75 to 1.02 (H200, 2026-11-30).
+/// a multiple of it, else 4 of elements of a byte; 1 where it scatters bytes one by one; 0 where no scatter program
+/// serves. Pieces of 4 bytes were slower than gathering elements of 2 and 4 bytes: (5000, 100, 100) of 2 bytes .89 to .96
+/// of a copy, (6987, 49, 49) of 4 bytes .75 to 1.02 (H200, 2026-11-30).
 inline int scatter_piece_bytes(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
   const FlatShape shape = find_flat_shape(matrices);
   const std::int64_t bytes = matrices.element_bytes;
@@ -128,7 +127,7 @@ inline int scatter_piece_bytes(const Transposition& matrices, std::uint64_t src_
   if (has_words && matrices.cols * bytes % 16 == 0 && are_aligned(input, src_address, 0, 16)) return 16;
   if (bytes > 1) return 0;
   if (has_words && matrices.cols % 4 == 0) return 4;
-  return shape.run == FlatRun::kMatrices && matrices.rows % 2 == 1 ? 1 : 0;
+  return matrices.rows % 4 != 0 ? 1 : 0;
 }
 
 /// Whether rows can be fetched as windows: contiguous ones. (16-byte elements are chunks themselves.)

@@ -197,7 +197,7 @@ TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
   EXPECT_EQ(tile_of(1, 3, 8388609), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 8388609, 24), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 267489, 49), Tile::kFlat);
-  EXPECT_EQ(tile_of(1, 49, 1069969), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 47, 1069969), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 120, 2080), Tile::kScalar32) << "too small to fill the GPU with runs";
 }
@@ -216,6 +216,8 @@ TEST(Plan, ScattersFewRowsAndSmallMatricesOfShortElements) {
   EXPECT_EQ(tile_of(1, 100, 100, 5000), Tile::kScatter) << "pieces of 4 bytes";
   EXPECT_EQ(tile_of(2, 100, 100, 5000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 49, 49, 20000), Tile::kScatter) << "byte by byte";
+  EXPECT_EQ(tile_of(1, 49, 1069969), Tile::kScatter) << "byte by byte";
+  EXPECT_EQ(tile_of(1, 144, 233008), Tile::kScatter) << "half of a tile";
   EXPECT_EQ(tile_of(1, 7, 7, 99999), Tile::kFlat);
   EXPECT_EQ(tile_of(2, 49, 49, 20000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 4, 4, 99999), Tile::kScatter);
@@ -284,10 +286,10 @@ TEST(Plan, GivesEveryOrderOfDimensionsAProgramThatSuitsIt) {
     return plan.route == Route::kCopy ? "copy" : name_of(plan.tile);
   };
   // Attention heads, forth and back; K transposed.
-  EXPECT_EQ(name_of_plan(2, {8, 2048, 32, 128}, {0, 2, 1, 3}), "box");
-  EXPECT_EQ(name_of_plan(2, {8, 32, 2048, 128}, {0, 2, 1, 3}), "box");
-  EXPECT_EQ(name_of_plan(2, {2, 4429, 24, 64}, {0, 2, 1, 3}), "box");
-  EXPECT_EQ(name_of_plan(2, {1, 4608, 24, 128}, {0, 2, 1, 3}), "box");
+  EXPECT_EQ(name_of_plan(2, {8, 2048, 32, 128}, {0, 2, 1, 3}), "direct");
+  EXPECT_EQ(name_of_plan(2, {8, 32, 2048, 128}, {0, 2, 1, 3}), "direct");
+  EXPECT_EQ(name_of_plan(2, {2, 4429, 24, 64}, {0, 2, 1, 3}), "direct");
+  EXPECT_EQ(name_of_plan(2, {1, 4608, 24, 128}, {0, 2, 1, 3}), "direct");
   EXPECT_EQ(name_of_plan(2, {64, 12, 512, 64}, {0, 1, 3, 2}), "vector");
   // NCHW to NHWC and back.
   EXPECT_EQ(name_of_plan(2, {32, 256, 56, 56}, {0, 2, 3, 1}), "vector");
@@ -307,7 +309,7 @@ TEST(Plan, GivesEveryOrderOfDimensionsAProgramThatSuitsIt) {
   EXPECT_EQ(name_of_plan(4, {33, 100019, 33}, {2, 1, 0}), "box");
   EXPECT_EQ(name_of_plan(2, {1, 462, 16, 64}, {0, 2, 3, 1}), "scalar32");
   EXPECT_EQ(name_of_plan(4, {99999, 2, 2}, {0, 2, 1}), "direct");
-  EXPECT_EQ(name_of_plan(4, {4, 16, 32, 64, 48}, {4, 2, 0, 3, 1}), "box");
+  EXPECT_EQ(name_of_plan(4, {4, 16, 32, 64, 48}, {4, 2, 0, 3, 1}), "vector");
   EXPECT_EQ(name_of_plan(2, {2, 3, 224, 224, 4}, {0, 4, 1, 2, 3}), "deinterleave");
   // Nothing moves.
   EXPECT_EQ(name_of_plan(2, {8, 1, 32, 128}, {0, 2, 1, 3}), "copy");

@@ -23,7 +23,10 @@ transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 tile_wavefronts = torch.ops.swizzle._tile_wavefronts
 
-TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "scatter", "box", "direct")
+TILES = (
+    *("scalar32", "vector", "vector128", "window"),
+    *("deinterleave", "flat", "scatter", "box", "direct"),
+)
 BAD_DIMS = [
     ((), (-2, -1)),
     ((), (0, 1)),
