@@ -29,6 +29,13 @@ HOST_CASES = (
             "torch": "x.permute(0, 2, 1, 3).contiguous()",
         },
     ),
+    (  # planned in boxes, the dearest plan there is
+        Case(HOST_GROUP, "float16", (8, 33, 40, 55), dims=(0, 3, 2, 1)),
+        {
+            "auto": "torch.ops.swizzle.permute(x, (0, 3, 2, 1))",
+            "torch": "x.permute(0, 3, 2, 1).contiguous()",
+        },
+    ),
 )
 
 

@@ -37,11 +37,21 @@ Acceleration& acceleration() {
   return *instance;
 }
 
+// Newer versions of torch (2.15 among them) have no named tensors any more.
+template <class Tensor>
+auto has_names(const Tensor& tensor, int) -> decltype(tensor.has_names()) {
+  return tensor.has_names();
+}
+template <class Tensor>
+bool has_names(const Tensor&, ...) {
+  return false;
+}
+
 // Tensors whose elements are not all of their value, or not values at all. Lazily conjugated and negated ones are: their
 // bits move with them.
 bool is_plain(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kOdd({c10::DispatchKey::ZeroTensor, c10::DispatchKey::Quantized});
-  return !tensor.key_set().has_any(kOdd) && tensor.layout() == at::kStrided && !tensor.has_names();
+  return !tensor.key_set().has_any(kOdd) && tensor.layout() == at::kStrided && !has_names(tensor, 0);
 }
 
 bool has_served_width(std::int64_t bytes) {
