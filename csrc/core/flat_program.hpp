@@ -152,9 +152,9 @@ struct FlatProgram {
       if (kRun == FlatRun::kRows) {
         args.segment_division = FastDivision(static_cast<std::uint32_t>(shape.rows / (kLanesAlong * kChunkElements)));
       }
-      // Lanes of a column are 16 * cols bytes apart. Small matrices, whose lanes are spread over columns, need it less.
-      const int factor = log2_of_factor(shape.cols);
-      if (factor >= (kRun == FlatRun::kRows ? 1 : 2)) args.skew_shift = skew_shift_for(16 * shape.cols);
+      // Lanes of a column are 16 * cols bytes apart: they meet 8 or 4 to a bank without a skew, but 2 where `cols` is twice
+      // an odd number, which a skew can make 4 (14, 50 and 78 columns).
+      if (shape.cols % 4 == 0) args.skew_shift = skew_shift_for(16 * shape.cols);
     }
     set_step(args);
     return args;

@@ -109,12 +109,15 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
 ///   4 MiB, 32 rows of bytes 1.06 / .93 / 1.11
 inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool chunks_fit) {
   constexpr std::int64_t kMinByteSide = 49;
+  constexpr std::int64_t kMinByteRows = 31;
   constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
   constexpr std::int64_t kLargeBytes = std::int64_t{8} << 20;
   const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
   const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
-  if (piece_bytes == 1 && min_of(matrices.rows, matrices.cols) < kMinByteSide) return false;
-  if (find_flat_shape(matrices).run == FlatRun::kMatrices) {
+  const bool are_small = find_flat_shape(matrices).run == FlatRun::kMatrices;
+  const std::int64_t shorter = are_small ? min_of(matrices.rows, matrices.cols) : matrices.rows;
+  if (piece_bytes == 1 && shorter < (are_small ? kMinByteSide : kMinByteRows)) return false;
+  if (are_small) {
     return !chunks_fit || min_of(row_bytes, column_bytes) <= 48 || max_of(row_bytes, column_bytes) <= 112;
   }
   if (matrices.byte_count() < kMinBytes || !is_long_run(matrices, row_bytes)) return false;

@@ -211,9 +211,11 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
   static constexpr int kLoadsAtOnce = 18;
 
   static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
-    FlatShape shape = find_flat_shape(problem, kFlatImageBytes);
     // As much of a row, or as many matrices, as give every thread the same number of words.
-    if (shape.run == FlatRun::kColumns) shape.cols = min_of<std::int64_t>(shape.cols, kMaxCols);
+    FlatShape shape = find_flat_shape(problem);
+    if (shape.run == FlatRun::kColumns) {
+      shape.cols = min_of<std::int64_t>(find_flat_shape(problem, kMaxFlatImageBytes).cols, kMaxCols);
+    }
     const std::int64_t words = ceil_div(shape.cols + 3, 4);  // that cover a row, at most
     const std::int64_t items = kRowClasses * words;
     const std::int64_t turns = max_of<std::int64_t>(shape.matrices * items / kThreads, 1);

@@ -197,7 +197,7 @@ TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
   EXPECT_EQ(tile_of(1, 3, 8388609), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 8388609, 24), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 267489, 49), Tile::kFlat);
-  EXPECT_EQ(tile_of(1, 47, 1069969), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 29, 1069969), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 120, 2080), Tile::kScalar32) << "too small to fill the GPU with runs";
 }

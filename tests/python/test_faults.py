@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,6 +60,7 @@ def test_an_output_beyond_all_memory_is_refused_and_the_next_call_works(
 def test_memory_that_runs_out_is_torchs_own_error_and_leaves_nothing_behind() -> None:
     x = torch.zeros(2**28, dtype=torch.uint8, device="cuda").view(2**14, 2**14)
     x.copy_(random_bits((2**14,), torch.uint8, "cuda"))
+    gc.collect()  # or another test's garbage could go in between
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
     _, total = torch.cuda.mem_get_info()
