@@ -49,6 +49,11 @@ TEST(CopyPlan, TakesRunsThatMoveAsWiderElements) {
   EXPECT_EQ(reason_of(2, {64, 64}, {80, 1}, {64, 1}, 2), CopyReason::kNoGain);
 }
 
+TEST(CopyPlan, TakesLongRunsThatKeepTheirElementsFromAMebibyteOn) {
+  EXPECT_EQ(reason_of(4, {8192, 33}, {35, 1}, {33, 1}), CopyReason::kRuns);
+  EXPECT_EQ(reason_of(4, {4096, 33}, {35, 1}, {33, 1}), CopyReason::kNoGain);
+}
+
 TEST(CopyPlan, LeavesPlainCopiesOfEveryOrder) {
   EXPECT_EQ(reason_of(4, {64, 65}, {65, 1}, {65, 1}), CopyReason::kPlain);
   EXPECT_EQ(reason_of(4, {64, 65}, {1, 64}, {1, 64}), CopyReason::kPlain);

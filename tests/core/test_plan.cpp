@@ -25,6 +25,11 @@ Plan plan_of(const Problem& problem, Method method = Method::kAuto, std::uint64_
   return make_plan(problem, src, dst, method, DeviceTraits{132});
 }
 
+// The tile for contiguous matrices.
+Tile tile_of(int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
+  return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
+}
+
 TEST(Canonicalize, DropsUnitDimensionsWhateverTheirStride) {
   const Problem problem = canonical(view_of(4, {1, 7, 1, 5}, {1000, 1, 1 << 30, 9}));
   ASSERT_EQ(problem.rank, 2);
@@ -178,9 +183,6 @@ TEST(Plan, LeavesTinyMatricesAndUnpackedShortSidesToTheDirectKernel) {
 }
 
 TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
-  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
-    return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
-  };
   EXPECT_EQ(tile_of(1, 1048576, 32), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 524288, 64), Tile::kVector);
   EXPECT_EQ(tile_of(8, 4, 1048576), Tile::kFlat);
@@ -190,9 +192,6 @@ TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
 }
 
 TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
-  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
-    return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
-  };
   EXPECT_EQ(tile_of(1, 8388609, 3), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 3, 8388609), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 8388609, 24), Tile::kFlat);
@@ -203,9 +202,6 @@ TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
 }
 
 TEST(Plan, ScattersFewRowsAndSmallMatricesOfShortElements) {
-  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t batches = 1) {
-    return plan_of(canonical(matrix_view(bytes, rows, cols, cols, batches))).tile;
-  };
   EXPECT_EQ(tile_of(1, 8, 1048576), Tile::kScatter);
   EXPECT_EQ(tile_of(2, 24, 1048576), Tile::kScatter);
   EXPECT_EQ(tile_of(4, 8, 1048576), Tile::kScatter);
@@ -224,9 +220,6 @@ TEST(Plan, ScattersFewRowsAndSmallMatricesOfShortElements) {
 }
 
 TEST(Plan, LeavesSmallWindowsToSingleElements) {
-  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols) {
-    return plan_of(canonical(matrix_view(bytes, rows, cols, cols))).tile;
-  };
   EXPECT_EQ(tile_of(4, 8191, 8193), Tile::kWindow);
   EXPECT_EQ(tile_of(4, 257, 255), Tile::kScalar32);
 }
