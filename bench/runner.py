@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import benchmark
 
-from bench import timing
+from bench import cpp_host, timing
 from bench.arms import Arm, Call, NotApplicable, copy_call, copy_source, difference, eager
 from bench.grid import HEADS, Case
 from bench.records import COPY, FAILED, HOST_GROUP, MEASURED, NOT_APPLICABLE, Row
@@ -108,7 +108,10 @@ def _one_line(error: Exception) -> str:
 def run_host(
     device: torch.device, *, quick: bool = False
 ) -> tuple[list[Row], list[benchmark.Compare]]:
-    """Host time of small calls, ours against torch's; also the comparisons ready to print."""
+    """Host time of small calls, ours against torch's, from Python and the first from C++.
+
+    Also the comparisons ready to print, of those from Python.
+    """
     rows: list[Row] = []
     comparisons = []
     for case, statements in HOST_CASES:
@@ -137,4 +140,31 @@ def run_host(
                     note=failed or "",
                 )
             )
-    return rows, comparisons
+    return rows + _run_host_from_cpp(device, quick=quick), comparisons
+
+
+def _run_host_from_cpp(device: torch.device, *, quick: bool) -> list[Row]:
+    """The first of the host cases, called from C++."""
+    case = HOST_CASES[0][0]
+    rows = {
+        "auto": _row(case, "auto", "C++, swizzle::transpose(x)"),
+        "torch": _row(case, "torch", "C++, x.t().contiguous()"),
+    }
+    try:
+        timings = cpp_host.time_calls(
+            device, case.shape[0], rounds=3 if quick else 15, calls=1000 if quick else 10000
+        )
+    except RuntimeError as error:
+        note = _one_line(error)
+        return [replace(row, status=FAILED, note=note) for row in rows.values()]
+    return [
+        replace(
+            row,
+            status=MEASURED,
+            checked=True,
+            ms=timings[variant].ms,
+            ms_spread=timings[variant].spread_ms,
+            repetitions=timings[variant].repetitions,
+        )
+        for variant, row in rows.items()
+    ]

@@ -1,4 +1,5 @@
-// Integer helpers shared by layouts, programs and plans: powers of two, rounding, division by a precomputed divisor.
+// Integer helpers shared by layouts, programs and plans: powers of two, rounding, misalignment, division by a precomputed
+// divisor.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,11 @@ SWIZZLE_HOST_DEVICE constexpr T min_of(T a, T b) {
 template <class T>
 SWIZZLE_HOST_DEVICE constexpr T max_of(T a, T b) {
   return a < b ? b : a;
+}
+
+/// How many bytes behind a multiple of 16 an address lies.
+SWIZZLE_HOST_DEVICE inline int misalignment_of(const unsigned char* address) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
 }
 
 /// Workers (lanes, warps), as a power of two of at most 2^most, along `count` items: fewer where a quarter would be idle.

@@ -100,6 +100,28 @@ constexpr BankLoads count_bank_loads(const WarpRequest& request, int first, int 
   return loads;
 }
 
+/// What count_bank_loads counts, word by word and for choices made on the host's time: words of one bank beyond the
+/// first four are taken to be distinct.
+class BankTally {
+ public:
+  void add(std::int32_t word) {
+    const int bank = bank_of(word);
+    int& count = count_[bank];
+    for (int i = 0; i < count && i < kKnown; ++i) {
+      if (seen_[bank][i] == word) return;
+    }
+    if (count < kKnown) seen_[bank][count] = word;
+    if (++count > busiest_) busiest_ = count;
+  }
+  int busiest() const { return busiest_; }
+
+ private:
+  static constexpr int kKnown = 4;
+  int count_[kBanks] = {};
+  std::int32_t seen_[kBanks][kKnown];
+  int busiest_ = 0;
+};
+
 /// The groups in which a request's lanes are served: group g is lanes [begin[g], begin[g + 1]).
 struct LaneGroups {
   int count = 0;

@@ -7,6 +7,8 @@
 // Library for CUDA Compatible GPUs", arXiv:1705.01598, where it is called packed.)
 #pragma once
 
+#include <initializer_list>
+
 #include "bank_model.hpp"
 #include "chunk_skew.hpp"
 #include "problem.hpp"
@@ -15,12 +17,13 @@ namespace swizzle {
 
 /// Most dimensions of a problem that is moved in boxes.
 inline constexpr int kMaxBoxRank = 8;
-/// Most bytes of a box, and of its image in shared memory with everything that keeps its rows apart.
+/// Most bytes of a box, of its image in shared memory with everything that keeps its rows apart, and of the image with
+/// the tables by which a block finds its way (core/box_program.hpp): five blocks share an SM of 227 KiB.
 inline constexpr int kBoxBytes = 32 * 1024;
 inline constexpr int kBoxImageBytes = 36 * 1024;
-/// Most elements of the dimensions that an output run holds whole, but for the last: the length of the table by which
-/// they are found.
-inline constexpr int kMaxTableLength = 2048;
+inline constexpr int kBoxSharedBytes = 44 * 1024;
+/// Most elements of a run of the output as it is stored.
+inline constexpr int kMaxRunElements = 2048;
 
 /// Boxes over a problem. Dimensions are numbered as the output's; strides in elements.
 struct Box {
@@ -42,12 +45,17 @@ struct Box {
   /// dimension is a multiple of its extent.
   int input_cut = -1;
   int output_cut = -1;
+  /// Runs of the output are stored in parts that repeat: `run_steps` steps of dimension `run_dim` with everything inside
+  /// it. Where they can, parts begin at the same place of a 16-byte vector, and lanes find their elements once for all.
+  int run_dim = 0;
+  int run_steps = 1;
   /// Bytes between neighbours along a dimension, in the image of a box in shared memory. Equal to those of the input
   /// modulo 16, so that chunks of the input are chunks of the image.
   int image_pitch[kMaxBoxRank];
   int image_bytes = 0;
-  int skew_shift = kNoSkew;  // the image is skewed by a chunk after every 2^skew_shift bytes
-  bool is_aligned = false;   // every piece of the input begins at a multiple of 16 bytes
+  int skew_dim = -1;  // a chunk is left free after every 2^skew_shift steps along this dimension
+  int skew_shift = kNoSkew;
+  bool is_aligned = false;  // every piece of the input begins at a multiple of 16 bytes
 
   std::int64_t tiles(int dim) const { return ceil_div(size[dim], extent[dim]); }
   std::int64_t block_count() const {
@@ -78,6 +86,29 @@ struct Box {
     for (int i = 0; i < input_dims; ++i) count *= extent[input_order[i]];
     return count;
   }
+  int pieces() const { return static_cast<int>(element_count() / input_piece()); }
+  /// Whether a dimension is whole within every stored part of a run.
+  bool is_inside_run(int dim) const { return dim > run_dim; }
+  /// Elements of one step of run_dim.
+  int run_step() const {
+    int count = 1;
+    for (int i = rank - 1; i > run_dim; --i) count *= extent[i];
+    return count;
+  }
+  /// Elements of a stored part of a run, and how many parts there are.
+  int run_elements() const { return run_step() * run_steps; }
+  int runs() const {
+    return static_cast<int>(element_count() / run_step() / extent[run_dim] * ceil_div(extent[run_dim], run_steps));
+  }
+  /// Where index `index` along a dimension lies in the image, in bytes from index 0.
+  int image_offset(int dim, int index) const {
+    return index * image_pitch[dim] + (dim == skew_dim ? (index >> skew_shift) * 16 : 0);
+  }
+  /// Bytes of shared memory for the image and its tables: 16 a run, 8 a piece, 2 an element of a run and of one vector
+  /// more.
+  int shared_bytes() const {
+    return image_bytes + 16 * runs() + 8 * pieces() + 2 * (run_elements() + 16 / element_bytes - 1);
+  }
 };
 
 namespace detail {
@@ -85,19 +116,17 @@ namespace detail {
 // One side of a box while it grows: its dimensions from the innermost on.
 struct BoxSide {
   int order[kMaxBoxRank];
-  int count = 0;  // dimensions that can be one run
-  std::int64_t max_whole = INT32_MAX;
+  int count = 0;           // dimensions that can be one run
   int position = 0;        // the dimension in which the run ends
-  std::int64_t whole = 1;  // elements of the dimensions before it, all of which the run holds, at most max_whole
+  std::int64_t whole = 1;  // elements of the dimensions before it, all of which the run holds
   bool is_done = false;
 
   void advance(const Box& box) {
-    while (position < count && box.extent[order[position]] == box.size[order[position]] &&
-           whole * box.size[order[position]] <= max_whole) {
+    while (position < count && box.extent[order[position]] == box.size[order[position]]) {
       whole *= box.size[order[position]];
       ++position;
     }
-    is_done = is_done || position == count || box.extent[order[position]] == box.size[order[position]];
+    is_done = is_done || position == count;
   }
   bool is_cut(const Box& box) const { return position < count && box.extent[order[position]] > 1; }
   std::int64_t run(const Box& box) const { return position < count ? whole * box.extent[order[position]] : whole; }
@@ -115,14 +144,14 @@ inline std::int64_t sector_step(std::int64_t whole, int element_bytes) {
 // bytes. Share of a copy's speed, geometric mean of the boxes among 200 random permutes (H200, 2026-11-30), output to
 // input 2:1 / 1:1 / 1:2: 1 byte .60 / .57 / .50, 2 bytes .72 / .67 / .67, 4 bytes .83 / .81 / .78, 8 bytes .84 / .84 / .83,
 // 16 bytes .82 / .84 / .87.
-inline std::int64_t grow_box(Box& box, BoxSide& input, BoxSide& output, std::int64_t max_elements) {
+inline void grow_box(Box& box, BoxSide& input, BoxSide& output, std::int64_t max_elements) {
   const int output_weight = box.element_bytes <= 4 ? 2 : 1;
   const int input_weight = box.element_bytes == 16 ? 2 : 1;
   std::int64_t elements = 1;
   for (;;) {
     input.advance(box);
     output.advance(box);
-    if (input.is_done && output.is_done) return elements;
+    if (input.is_done && output.is_done) return;
     const bool takes_input =
         output.is_done || (!input.is_done && output_weight * input.run(box) < input_weight * output.run(box));
     BoxSide& side = takes_input ? input : output;
@@ -153,24 +182,29 @@ inline void fill_box(Box& box, std::int64_t elements, std::int64_t max_elements)
   }
 }
 
-// Makes the boxes along a cut dimension equally long, in whole sectors where that costs little.
-inline void balance_cut(Box& box, const BoxSide& side) {
+// Makes the boxes along a cut dimension equally long, in whole sectors where that costs little, and as few as fit
+// `max_elements`: what another dimension gave up is taken up here.
+inline void balance_cut(Box& box, const BoxSide& side, std::int64_t max_elements) {
   if (!side.is_cut(box)) return;
   const int dim = side.order[side.position];
   const std::int64_t step = sector_step(side.whole, box.element_bytes);
-  const std::int64_t tiles = box.tiles(dim);
-  std::int64_t even = ceil_div(box.size[dim], tiles);
-  const std::int64_t rounded = ceil_div(even, step) * step;
-  if (7 * rounded * tiles <= 8 * box.size[dim]) even = rounded;
-  if (even < box.extent[dim]) box.extent[dim] = static_cast<int>(even);
+  const std::int64_t limit = max_elements / (box.element_count() / box.extent[dim]);
+  const std::int64_t tiles = ceil_div(box.size[dim], limit);
+  std::int64_t extent = ceil_div(box.size[dim], tiles);
+  for (const std::int64_t whole : {ceil_div(extent, step) * step, extent / step * step}) {
+    if (whole < 1 || whole > limit || 7 * whole * ceil_div(box.size[dim], whole) > 8 * box.size[dim]) continue;
+    extent = whole;
+    break;
+  }
+  box.extent[dim] = static_cast<int>(min_of(extent, box.size[dim]));
 }
 
-// Makes what follows a whole number of chunks, at least a line of them, pieces of their own: that costs nothing, and
-// pitches between them can be chosen.
-inline void split_input_run(Box& box) {
+// Makes what follows a whole number of chunks, at least `least_bytes`, pieces of their own, so that pitches between them
+// can be chosen.
+inline void split_input_run(Box& box, int least_bytes) {
   std::int64_t bytes = box.element_bytes;
   for (int i = 0; i < box.input_dims; ++i) {
-    if (bytes >= kLineBytes && bytes % 16 == 0) box.input_dims = i;
+    if (bytes >= least_bytes && bytes % 16 == 0) box.input_dims = i;
     bytes *= box.extent[box.input_order[i]];
   }
 }
@@ -203,12 +237,39 @@ inline bool lay_out_pieces(Box& box, int spare_chunks) {
       const std::int64_t pitch = (ceil_div(end - residue, 16) + spare_chunks) * 16 + residue;
       if (pitch * box.extent[i] > kBoxImageBytes) return false;
       box.image_pitch[i] = static_cast<int>(pitch);
-      end = pitch * box.extent[i];
+      end = box.image_offset(i, box.extent[i] - 1) + pitch;
       spare_chunks = 0;
     }
   }
   box.image_bytes = static_cast<int>((end + 15) / 16 * 16 + 16);
   return box.image_bytes <= kBoxImageBytes;
+}
+
+// Chooses the parts in which runs of the output are stored: whole runs where they are short or many; else parts of about
+// kPartBytes along the outermost dimension whose steps are not much longer, or as many steps as come back to the same
+// place of a vector if that leaves enough parts.
+inline void choose_parts(Box& box) {
+  constexpr int kPartBytes = 512;
+  constexpr int kMinRuns = 8;
+  const int first = min_of(box.rank - box.output_dims, box.rank - 1);
+  box.run_dim = first;
+  box.run_steps = box.extent[first];
+  const std::int64_t run = box.run_elements();
+  if (run <= kMaxRunElements && (run * box.element_bytes < 2 * kPartBytes || box.runs() >= kMinRuns)) return;
+  for (int dim = first; dim < box.rank; ++dim) {
+    box.run_dim = dim;
+    const int step_bytes = box.run_step() * box.element_bytes;
+    if (step_bytes > 2 * kPartBytes) continue;
+    int period = 1;
+    while (period * step_bytes % 16 != 0) period *= 2;
+    box.run_steps = max_of(period, kPartBytes / step_bytes / period * period);
+    const bool may_align = box.run_elements() <= kMaxRunElements && box.runs() >= kMinRuns;
+    if (!may_align) box.run_steps = max_of(1, kPartBytes / step_bytes);
+    if (2 * box.run_steps <= box.extent[dim]) return;
+  }
+  box.run_dim = first;
+  while (box.run_step() > kMaxRunElements) ++box.run_dim;
+  box.run_steps = min_of(box.extent[box.run_dim], kMaxRunElements / box.run_step());
 }
 
 // Lanes of a warp along one run of the output at most, as a power of two: eight write a line of it. The others take
@@ -223,19 +284,20 @@ class GatherSample {
 
   /// Lanes as BoxProgram has them.
   explicit GatherSample(const Box& box) {
-    const int first_inside = box.rank - box.output_dims;
-    std::int64_t runs = 1;
-    int neighbour = 0;  // the dimension along which the next run lies
-    for (int i = box.rank - 1; i >= 0; --i) {
-      if (box.input_order[i] >= first_inside || box.extent[box.input_order[i]] == 1) continue;
-      neighbour = box.input_order[i];
-      runs *= box.extent[neighbour];
+    for (int i = 0; i < box.rank; ++i) {
+      if (box.extent[i] > 1) dims_[dims_count_++] = i;
     }
+    const int runs = box.runs();
     int lanes = lanes_per_group(box.element_bytes);
     const int along = min_of(1 << most_lanes_shift(runs), lanes);
     int bytes = box.element_bytes;
     // Neighbouring runs one element apart: their lanes count as one that wants all of it.
-    if (along < lanes && box.src_stride[neighbour] == 1) {
+    int neighbour = 0;
+    while (neighbour < box.rank - 1 &&
+           (box.extent[box.input_order[neighbour]] == 1 || box.input_order[neighbour] >= box.run_dim)) {
+      ++neighbour;
+    }
+    if (along < lanes && box.input_order[neighbour] < box.run_dim && box.src_stride[box.input_order[neighbour]] == 1) {
       bytes *= lanes / along;
       lanes = along;
     }
@@ -243,83 +305,112 @@ class GatherSample {
     const int vector = 16 / box.element_bytes;
     for (int group = 0; group < kGroups; ++group) {
       for (int lane = 0; lane < lanes; ++lane) {
-        std::int64_t element = (std::int64_t{group} * along + lane % along) * vector + 3 * group % vector;
-        if (element >= box.output_run) continue;
-        fixed_[count_] = 0;
-        add(box, neighbour, lane / along);
-        for (int dim = box.rank - 1; dim >= first_inside; --dim) {
-          const auto rest = static_cast<int>(element) / box.extent[dim];
-          add(box, dim, static_cast<int>(element) - rest * box.extent[dim]);
-          element = rest;
+        int element = (group * along + lane % along) * vector + 3 * group % vector;
+        int run = lane / along;
+        if (element >= box.run_elements() || run >= runs) continue;
+        for (int i = box.rank - 1; i > box.run_dim; --i) {
+          index_[count_][i] = element % box.extent[i];
+          element /= box.extent[i];
         }
+        index_[count_][box.run_dim] = element;
+        for (int k = 0; k < box.rank; ++k) {
+          const int i = box.input_order[k];
+          if (i >= box.run_dim) continue;
+          index_[count_][i] = run % box.extent[i];
+          run /= box.extent[i];
+        }
+        index_[count_][box.run_dim] += run * box.run_steps;
         ++count_;
       }
       end_[group] = count_;
     }
   }
 
-  /// Wavefronts that the groups take in the box's image with a skew, in all.
-  int count_wavefronts(const Box& box, int skew_shift) const {
+  /// Wavefronts that the groups take in the box's image, in all.
+  int count_wavefronts(const Box& box) const {
     int sum = 0;
     for (int group = 0, i = 0; group < kGroups; ++group) {
-      int wanted[kBanks] = {};
-      int busiest = 0;
+      BankTally tally;
       for (; i < end_[group]; ++i) {
-        int byte = fixed_[i];
-        for (int d = 0; d < chosen_count_; ++d) byte += index_[i][d] * box.image_pitch[chosen_[d]];
-        byte = skewed(byte, skew_shift);
-        for (int word = 0; word < words_; ++word) {
-          busiest = max_of(busiest, ++wanted[(byte / kWordBytes + word) % kBanks]);
-        }
+        int byte = 0;
+        for (int d = 0; d < dims_count_; ++d) byte += index_[i][dims_[d]] * box.image_pitch[dims_[d]];
+        if (box.skew_dim >= 0) byte += (index_[i][box.skew_dim] >> box.skew_shift) * 16;
+        for (int word = 0; word < words_; ++word) tally.add(byte / kWordBytes + word);
       }
-      sum += busiest;
+      sum += tally.busiest();
     }
     return sum;
   }
 
  private:
-  // Moves the lane at hand along a dimension: by a known pitch within a piece of the input, by a chosen one elsewhere.
-  void add(const Box& box, int dim, int steps) {
-    if (box.is_in_input_piece(dim)) {
-      fixed_[count_] += steps * box.image_pitch[dim];
-      return;
-    }
-    int d = 0;
-    while (d < chosen_count_ && chosen_[d] != dim) ++d;
-    if (d == chosen_count_) chosen_[chosen_count_++] = dim;
-    index_[count_][d] = steps;
-  }
-
   int words_ = 1;
   int count_ = 0;
   int end_[kGroups] = {};
-  int fixed_[kGroups * kLanes];
-  int chosen_count_ = 0;
-  int chosen_[kMaxBoxRank];
+  int dims_count_ = 0;  // that boxes extend along
+  int dims_[kMaxBoxRank];
   int index_[kGroups * kLanes][kMaxBoxRank];
 };
 
-// Chooses the image's pitches and its skew so that lanes which walk along the output meet the banks in turn. Elements of
-// 16 bytes have pitches alone. The pieces must have been laid out.
-inline void spread_over_banks(Box& box) {
-  const bool can_skew = box.element_bytes < 16;
-  const int first_shift = can_skew ? kMinSkewShift : kNoSkew;
-  const int last_shift = can_skew ? kMinSkewShift + 1 : kNoSkew;
+// Chooses the image's pitches, and along which dimension of a run it is skewed, so that lanes which walk along the output
+// meet the banks in turn. Returns the wavefronts of a GatherSample, INT32_MAX where no image fits.
+inline int spread_over_banks(Box& box) {
   const int most_spare_chunks = box.element_bytes < 8 ? 3 : 7;
+  box.skew_dim = -1;
+  box.skew_shift = kNoSkew;
+  if (!lay_out_pieces(box, 0)) return INT32_MAX;
   const GatherSample sample(box);
   int least = INT32_MAX;
-  int spare_chunks = 0;
+  int best_spare = 0;
+  int best_dim = -1;
+  int best_shift = kNoSkew;
   for (int spare = 0; spare <= most_spare_chunks && least > GatherSample::kGroups; ++spare) {
+    box.skew_dim = -1;
     if (!lay_out_pieces(box, spare)) break;
-    for (int shift = first_shift; shift <= last_shift; ++shift) {
-      const int wavefronts = sample.count_wavefronts(box, shift);
+    // Along a dimension, a lane's next vector is so many steps on.
+    int steps = 16 / box.element_bytes;
+    for (int dim = box.rank; dim >= box.run_dim && least > GatherSample::kGroups; --dim) {  // number `rank`: no skew
+      if (dim < box.rank) {
+        box.skew_shift = log2_floor(max_of(steps, 1));
+        steps /= box.extent[dim];
+        if (box.is_in_input_piece(dim) || box.extent[dim] == 1) continue;
+        // Parts of a run must lie alike in the image.
+        const bool has_parts = dim == box.run_dim && box.run_steps < box.extent[dim];
+        if (has_parts && box.run_steps % (1 << box.skew_shift) != 0) continue;
+        box.skew_dim = dim;
+        if (!lay_out_pieces(box, spare)) continue;
+      }
+      const int wavefronts = sample.count_wavefronts(box);
       if (wavefronts >= least) continue;
       least = wavefronts;
-      spare_chunks = spare;
-      box.skew_shift = shift;
+      best_spare = spare;
+      best_dim = box.skew_dim;
+      best_shift = box.skew_shift;
     }
   }
-  lay_out_pieces(box, spare_chunks);
+  box.skew_dim = best_dim;
+  box.skew_shift = best_shift;
+  lay_out_pieces(box, best_spare);
+  return least;
+}
+
+// Lays out the image of a box whose extents are chosen. Pieces of an aligned input are split at lines, which costs
+// nothing, or at sectors where lanes would meet in few banks otherwise. False where the image or its tables do not fit.
+inline bool lay_out_image(Box& box, bool can_split) {
+  constexpr int kMostWavefronts = 3 * GatherSample::kGroups;
+  const Box unsplit = box;
+  int least = INT32_MAX;
+  for (const int piece_bytes : {kLineBytes, 32}) {
+    Box split = unsplit;
+    if (can_split) split_input_run(split, piece_bytes);
+    split.is_aligned = can_split && has_aligned_pieces(split);
+    const int wavefronts = spread_over_banks(split);
+    if (wavefronts < least && split.shared_bytes() <= kBoxSharedBytes) {
+      least = wavefronts;
+      box = split;
+    }
+    if (!can_split || least <= kMostWavefronts) break;
+  }
+  return least < INT32_MAX;
 }
 
 }  // namespace detail
@@ -350,32 +441,29 @@ inline bool find_box(const Problem& problem, std::uint64_t src_address, std::int
   }
   if (box.src_stride[box.input_order[0]] != 1) return false;
   output.count = box.rank;
-  output.max_whole = kMaxTableLength;
   for (input.count = 1; input.count < box.rank; ++input.count) {
     const int inner = box.input_order[input.count - 1];
     if (box.src_stride[box.input_order[input.count]] != box.src_stride[inner] * box.size[inner]) break;
   }
   for (int i = 0; i < box.rank; ++i) input.order[i] = box.input_order[i];
 
-  for (std::int64_t bytes = max_bytes; bytes >= 1024; bytes -= bytes / 4) {
+  for (std::int64_t bytes = max_bytes; bytes >= 1024; bytes -= bytes / 8) {
     for (int i = 0; i < box.rank; ++i) box.extent[i] = 1;
     detail::BoxSide in = input;
     detail::BoxSide out = output;
-    const std::int64_t elements = detail::grow_box(box, in, out, bytes / box.element_bytes);
-    detail::balance_cut(box, in);
-    detail::balance_cut(box, out);
+    detail::grow_box(box, in, out, bytes / box.element_bytes);
+    detail::balance_cut(box, out, bytes / box.element_bytes);
+    detail::balance_cut(box, in, bytes / box.element_bytes);
+    in.advance(box);
     box.input_cut = in.is_cut(box) ? in.order[in.position] : -1;
     box.output_cut = out.is_cut(box) ? out.order[out.position] : -1;
     box.input_dims = in.position + (in.is_cut(box) ? 1 : 0);
     box.output_dims = out.position + (out.is_cut(box) ? 1 : 0);
     box.input_run = static_cast<int>(in.run(box));
     box.output_run = static_cast<int>(out.run(box));
-    if (src_address % 16 == 0) detail::split_input_run(box);
-    detail::fill_box(box, elements, bytes / box.element_bytes);
-    box.is_aligned = src_address % 16 == 0 && detail::has_aligned_pieces(box);
-    if (!detail::lay_out_pieces(box, 0)) continue;
-    detail::spread_over_banks(box);
-    return box.block_count() <= INT32_MAX;
+    detail::fill_box(box, box.element_count(), bytes / box.element_bytes);
+    detail::choose_parts(box);
+    if (detail::lay_out_image(box, src_address % 16 == 0)) return box.block_count() <= INT32_MAX;
   }
   return false;
 }

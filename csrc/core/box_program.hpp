@@ -2,27 +2,31 @@
 // the dimensions: attention heads, several short dimensions on either side, rows that stay as they are.
 //
 // A block brings its box into an image in shared memory, in the input's order: every piece of the input as the chunks
-// that cover it, by asynchronous copies, at the misalignment that it has. A table in shared memory holds where in the
-// image the elements of an output run lie, but for the run's last dimension, so that neither the number of dimensions
-// nor their lengths cost anything per element. A lane gathers the elements of a 16-byte vector of the output one by one and stores the vector.
+// that cover it, by asynchronous copies, at the misalignment that it has. A lane gathers the elements of a 16-byte vector
+// of the output one by one and stores the vector.
 //
-// The image of elements below 16 bytes can be skewed by a chunk after every eight or sixteen, since lanes along an output
-// run, several pitches apart, would meet in few banks. 16-byte elements take pitches that suit them instead.
+// Three tables in shared memory hold where things lie, so that neither the number of dimensions nor their lengths cost
+// anything per chunk, vector or element: pieces of the input, runs of the output (in the parts that a box chose), and the
+// elements of such a part. (Decomposing chunk and vector numbers by division instead took 17 to 35 instructions a byte:
+// random permutes of bytes .52 of a copy, issue slots 85 % busy; H200, 2026-11-30.)
 #pragma once
 
 #include "bank_model.hpp"
 #include "box.hpp"
-#include "register_transpose.hpp"
+#include "partial_chunk.hpp"
 
 namespace swizzle {
 
-/// A dimension of a box, innermost first in its list. Pitches in bytes.
+/// A dimension over which something repeats in a box, innermost first in its list; pitches in bytes.
 struct BoxDimension {
   FastDivision extent;
-  int cut = 0;  // 0: whole in every box, 1: the input's cut, 2: the output's
+  int limit_kind = 0;  // 0: whole in every box, 1: the input's cut, 2: the output's
+  int steps = 1;       // of the dimension that one index stands for
   int image_pitch = 0;
-  std::int64_t src_pitch = 0;
-  std::int64_t dst_pitch = 0;
+  int skew_shift = kNoSkew;
+  std::int64_t pitch = 0;  // on the side that the list is of
+
+  SWIZZLE_HOST_DEVICE int image_offset(int index) const { return index * image_pitch + (index >> skew_shift) * 16; }
 };
 
 /// A dimension of the grid of boxes, innermost in the output first.
@@ -50,25 +54,29 @@ struct BoxArguments {
   int piece_bytes = 0;  // or of one step along the cut dimension, where a piece ends there
   bool piece_is_cut = false;
   FastDivision piece_chunks;  // chunks that cover a piece
-  int input_rank = 0;         // dimensions over which pieces of the input repeat
-  BoxDimension input[kMaxBoxRank];
+  int piece_rank = 0;
+  BoxDimension piece[kMaxBoxRank];
 
-  int output_runs = 1;
-  // Elements of an output run within its cut dimension, in all where there is none. The table goes on for a vector.
-  FastDivision table_length;
-  int run_cut = 0;
-  int run_cut_pitch = 0;  // in the image
-  int table_offset = 0;   // in shared memory
-  int skew_shift = kNoSkew;
+  int runs = 1;
+  int run_elements = 1;
+  int run_step = 1;    // elements of one step of the last dimension of a run
+  int run_extent = 1;  // steps of that dimension in a box
+  int run_limit_kind = 0;
+  int run_rank = 0;
+  BoxDimension run[kMaxBoxRank];  // the parts of a run, where there are several, last
+  FastDivision runs_per_part;     // by runs that differ in other dimensions
+  int part_steps = 0;             // 0 where runs have one part
+
+  int element_rank = 0;
+  BoxDimension element[kMaxBoxRank];  // the last one has no end
+  int vector_groups = 1;              // of 2^lanes_shift vectors, to cover a run
+  int lanes_shift = 3;                // lanes of a warp along a run, the others on neighbouring runs
+  int warps_shift = 3;                // warps of a block along a run
+
+  int run_table = 0;  // in shared memory
+  int piece_table = 0;
+  int element_table = 0;
   int shared_bytes = 0;
-  int table_rank = 0;
-  FastDivision table_extent[kMaxBoxRank];
-  int table_pitch[kMaxBoxRank] = {};
-  int output_rank = 0;  // dimensions over which runs of the output repeat
-  BoxDimension output[kMaxBoxRank];
-  int vector_groups = 1;  // of 2^lanes_shift vectors, to cover an output run
-  int lanes_shift = 3;    // lanes of a warp along an output run, the others on neighbouring runs
-  int warps_shift = 3;    // warps of a block along an output run
 };
 
 template <int kElementBytes_>
@@ -78,15 +86,11 @@ struct BoxProgram {
 
   static constexpr int kElementBytes = kElementBytes_;
   static constexpr int kThreads = 256;
-  // Chunks, and runs of the output, whose places a thread finds at once.
-  static constexpr int kLoadsAtOnce = 4;
-  static constexpr int kStoresAtOnce = kElementBytes == 16 ? 4 : 2;
   static constexpr int kWarpShift = log2_floor(kThreads / kLanes);
   static constexpr int kChunkElements = 16 / kElementBytes;
-  static constexpr bool kIsSkewed = kElementBytes < 16;
-  static constexpr int kSharedBytes =
-      kBoxImageBytes + (kIsSkewed ? kBoxImageBytes / 8 : 0) + 2 * (kMaxTableLength + kChunkElements - 1);
+  static constexpr int kSharedBytes = kBoxSharedBytes;
   static constexpr std::int64_t kMinKeptBytes = std::int64_t{160} << 20;
+  static constexpr bool kHasPreparation = true;
 
   /// Bytes of shared memory of a launch, at most kSharedBytes.
   static int shared_bytes(const BoxArguments& args) { return args.shared_bytes; }
@@ -112,8 +116,12 @@ struct BoxProgram {
     args.src_end = args.src + last + kElementBytes;
     if (box.input_cut >= 0) args.input_cut_extent = box.extent[box.input_cut];
     if (box.output_cut >= 0) args.output_cut_extent = box.extent[box.output_cut];
-    describe_input(box, args);
-    describe_output(box, args, dst);
+    describe_pieces(box, args);
+    describe_runs(box, args, dst);
+    args.run_table = box.image_bytes;
+    args.piece_table = args.run_table + 16 * args.runs;
+    args.element_table = args.piece_table + 8 * args.pieces;
+    args.shared_bytes = box.shared_bytes();
     return args;
   }
 
@@ -124,9 +132,7 @@ struct BoxProgram {
     int input_cut = 0;
     int output_cut = 0;
 
-    SWIZZLE_HOST_DEVICE int limit(int cut) const {
-      return cut == 0 ? INT32_MAX : (cut & 1) != 0 ? input_cut : output_cut;
-    }
+    SWIZZLE_HOST_DEVICE int limit(int kind) const { return kind == 0 ? INT32_MAX : kind == 1 ? input_cut : output_cut; }
   };
   SWIZZLE_HOST_DEVICE static Origin locate(const BoxArguments& args, std::uint32_t block) {
     Origin tile{args.src, args.dst, args.input_cut_extent, args.output_cut_extent};
@@ -145,55 +151,50 @@ struct BoxProgram {
     return tile;
   }
 
+  /// The table of pieces, which loading needs.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void prepare(Memory& memory, const BoxArguments& args, const Origin& tile, int thread) {
+    const int base = misalignment_of(tile.src);
+    SWIZZLE_NO_UNROLL
+    for (int i = thread; i < args.pieces; i += kThreads) {
+      const Place place = find_place(args.piece, args.piece_rank, tile, static_cast<std::uint32_t>(i));
+      Piece piece;
+      piece.is_inside = place.is_inside;
+      piece.misalignment = misalignment_of(tile.src + place.offset);
+      piece.offset = base + place.offset - piece.misalignment;
+      piece.image = base + place.image - piece.misalignment;
+      const int covered = (piece.misalignment + piece_bytes(args, tile) + 15) / 16 * 16;
+      piece.reaches_end = tile.src - base + piece.offset + covered > args.src_end;
+      memory.store_shared(0, args.piece_table + 8 * i, pack_piece(piece));
+    }
+  }
+
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const BoxArguments& args, const Origin& tile, int thread) {
-    const int piece_bytes = args.piece_bytes * (args.piece_is_cut ? tile.input_cut : 1);
-    const auto piece_chunks = static_cast<int>(args.piece_chunks.divisor);
-    const int base = misalignment_of(tile.src);
-    const int count = args.pieces * piece_chunks;
-    SWIZZLE_NO_UNROLL
-    for (int first = thread; first < count; first += kThreads * kLoadsAtOnce) {
-      Places<kLoadsAtOnce> places;
-      int chunk[kLoadsAtOnce];
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kLoadsAtOnce; ++k) {
-        const auto i = static_cast<std::uint32_t>(first + k * kThreads);
-        places.run[k] = args.piece_chunks.quotient(i);
-        places.is_inside[k] = static_cast<int>(i) < count;
-        chunk[k] = static_cast<int>(args.piece_chunks.remainder(i, places.run[k]));
-      }
-      find_places<true>(args.input, args.input_rank, tile, places);
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kLoadsAtOnce; ++k) {
-        const unsigned char* src = tile.src + places.offset[k];
-        const int misalignment = misalignment_of(src);
-        const int end = misalignment + piece_bytes - chunk[k] * 16;  // from the chunk on
-        if (!places.is_inside[k] || end <= 0) continue;
-        src += chunk[k] * 16 - misalignment;
-        const int image = place_of(args, base + places.image[k] + chunk[k] * 16 - misalignment);
-        if (src + 16 <= args.src_end) {
-          memory.copy_window_to_shared(k, image, src);
-        } else {
-          // The chunk that the input's end cuts: nothing is read behind it.
-          SWIZZLE_NO_UNROLL
-          for (int byte = chunk[k] == 0 ? misalignment : 0; byte < min_of(16, end); ++byte) {
-            memory.store_shared(kLoadsAtOnce, image + byte, memory.template load_global<Opaque<1>>(src + byte));
-          }
+    const int bytes = piece_bytes(args, tile);
+    const unsigned char* const chunks = tile.src - misalignment_of(tile.src);
+    const int count = args.pieces * static_cast<int>(args.piece_chunks.divisor);
+    SWIZZLE_UNROLL_TWICE
+    for (int i = thread; i < count; i += kThreads) {
+      const std::uint32_t number = args.piece_chunks.quotient(static_cast<std::uint32_t>(i));
+      const auto chunk = static_cast<int>(args.piece_chunks.remainder(static_cast<std::uint32_t>(i), number)) * 16;
+      const Piece piece =
+          unpack_piece(memory.template load_shared<Opaque<8>>(0, args.piece_table + 8 * static_cast<int>(number)));
+      const int end = piece.misalignment + bytes - chunk;  // from the chunk on
+      if (!piece.is_inside || end <= 0) continue;
+      const unsigned char* src = chunks + piece.offset + chunk;
+      const int image = piece.image + chunk;
+      if (!piece.reaches_end || src + 16 <= args.src_end) {
+        memory.copy_window_to_shared(0, image, src);
+      } else {
+        // The chunk that the input's end cuts: nothing is read behind it.
+        SWIZZLE_NO_UNROLL
+        for (int byte = chunk == 0 ? piece.misalignment : 0; byte < min_of(16, end); ++byte) {
+          memory.store_shared(1, image + byte, memory.template load_global<Opaque<1>>(src + byte));
         }
       }
     }
-    for (int i = thread; i < static_cast<int>(args.table_length.divisor) + kChunkElements - 1; i += kThreads) {
-      const std::uint32_t step = args.table_length.quotient(static_cast<std::uint32_t>(i));
-      std::uint32_t rest = args.table_length.remainder(static_cast<std::uint32_t>(i), step);
-      std::uint32_t image = step * static_cast<std::uint32_t>(args.run_cut_pitch);
-      SWIZZLE_NO_UNROLL
-      for (int d = 0; d < args.table_rank; ++d) {
-        const std::uint32_t quotient = args.table_extent[d].quotient(rest);
-        image += args.table_extent[d].remainder(rest, quotient) * static_cast<std::uint32_t>(args.table_pitch[d]);
-        rest = quotient;
-      }
-      memory.store_shared(2, args.table_offset + 2 * i, Opaque<2>{static_cast<std::uint16_t>(image)});
-    }
+    make_tables(memory, args, tile, thread);
     memory.await_copies();
   }
 
@@ -201,192 +202,267 @@ struct BoxProgram {
   SWIZZLE_HOST_DEVICE static void store(Memory& memory, const BoxArguments& args, const Origin& tile, int thread) {
     const int lane = thread % kLanes;
     const int warp = thread / kLanes;
-    const int length = static_cast<int>(args.table_length.divisor) * (args.run_cut ? tile.limit(args.run_cut) : 1);
     const int base = misalignment_of(tile.src);
     const int first_run = (warp >> args.warps_shift << (kLaneShift - args.lanes_shift)) + (lane >> args.lanes_shift);
-    const int runs_shift = kWarpShift - args.warps_shift + kLaneShift - args.lanes_shift;
+    const int last_entry = args.run_table + 16 * (args.runs - 1);
+    int first_entry = args.run_table + 16 * first_run;
+    int entry_step = 16 << (kWarpShift - args.warps_shift + kLaneShift - args.lanes_shift);
+    keep_in_register(first_entry);
+    keep_in_register(entry_step);
+    SWIZZLE_NO_UNROLL
     for (int group = warp & ((1 << args.warps_shift) - 1); group < args.vector_groups; group += 1 << args.warps_shift) {
-      const int vector = (group << args.lanes_shift) + (lane & ((1 << args.lanes_shift) - 1));
-      int known_shift = -1;
-      int offset[kChunkElements];
+      int element = ((group << args.lanes_shift) + (lane & ((1 << args.lanes_shift) - 1))) * kChunkElements;
+      keep_in_register(element);
+      // The places of a vector's elements are looked up again where it begins or ends elsewhere than the one before.
+      int known_first = INT32_MIN;
+      int known_end = 0;
+      int offset[kChunkElements] = {};
       SWIZZLE_NO_UNROLL
-      for (int run = first_run; run < args.output_runs; run += kStoresAtOnce << runs_shift) {
-        Places<kStoresAtOnce> places;
-        SWIZZLE_UNROLL
-        for (int k = 0; k < kStoresAtOnce; ++k) {
-          places.run[k] = static_cast<std::uint32_t>(run + (k << runs_shift));
-          places.is_inside[k] = static_cast<int>(places.run[k]) < args.output_runs;
+      for (int entry = first_entry; entry <= last_entry; entry += entry_step) {
+        const Run run = unpack_run(memory.template load_shared<Opaque<16>>(2, entry));
+        unsigned char* dst = tile.dst + run.offset;
+        // The run begins so many elements into a chunk of the output; its vectors begin that much before, and the first
+        // one belongs to the part before if there is one.
+        const int first = element - misalignment_of(dst) / kElementBytes;
+        if (first >= min_of(args.run_elements, run.length) || (first < 0 && run.continues)) continue;
+        const int end = min_of(first + kChunkElements, run.length);
+        if (first != known_first || end != known_end) {
+          find_elements(memory, args, first, end, offset);
+          known_first = first;
+          known_end = end;
         }
-        find_places<false>(args.output, args.output_rank, tile, places);
+        Element value[kChunkElements];
         SWIZZLE_UNROLL
-        for (int k = 0; k < kStoresAtOnce; ++k) {
-          unsigned char* dst = tile.dst + places.offset[k];
-          // The run begins `shift` elements into a chunk of the output, so its vectors begin that much before.
-          const int shift = misalignment_of(dst) / kElementBytes;
-          const int first = vector * kChunkElements - shift;
-          if (!places.is_inside[k] || first >= length) continue;
-          if (shift != known_shift) {
-            find_elements(memory, args, first, length, offset);
-            known_shift = shift;
-          }
-          store_vector(memory, args, base + places.image[k], offset, first, length, dst + first * kElementBytes);
+        for (int k = 0; k < kChunkElements; ++k) {
+          value[k] = memory.template load_shared<Element>(kFirstGather + k, base + run.image + offset[k]);
         }
+        store_chunk<kElementBytes>(memory, dst + first * kElementBytes, pack<kElementBytes>(value), max_of(-first, 0),
+                                   end - first);
       }
     }
   }
 
  private:
   static constexpr int kLaneShift = log2_floor(kLanes);
+  // Numbers of the shared-memory loads, after those of pieces and runs.
+  static constexpr int kFirstLookup = 3;
+  static constexpr int kFirstGather = kFirstLookup + kChunkElements;
 
-  template <class Byte>
-  SWIZZLE_HOST_DEVICE static int misalignment_of(Byte* address) {
-    return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
-  }
-
-  SWIZZLE_HOST_DEVICE static int place_of(const BoxArguments& args, int byte) {
-    return kIsSkewed ? skewed(byte, args.skew_shift) : byte;
-  }
-
-  // Where in the image the elements of a vector of an output run lie; those outside the run are its nearest one.
-  template <class Memory>
-  SWIZZLE_HOST_DEVICE static void find_elements(Memory& memory, const BoxArguments& args, int first, int length,
-                                                int (&offset)[kChunkElements]) {
-    const auto begin = static_cast<std::uint32_t>(max_of(first, 0));
-    const std::uint32_t step = args.table_length.quotient(begin);
-    const int image = static_cast<int>(step) * args.run_cut_pitch;
-    const int entry = args.table_offset + 2 * static_cast<int>(args.table_length.remainder(begin, step));
-    if (first >= 0 && first + kChunkElements <= length) {
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kChunkElements; ++k) {
-        offset[k] = image + memory.template load_shared<Opaque<2>>(k, entry + 2 * k).value;
-      }
-    } else {
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kChunkElements; ++k) {
-        const int nearest = min_of(max_of(first + k, 0), length - 1) - static_cast<int>(begin);
-        offset[k] = image + memory.template load_shared<Opaque<2>>(k, entry + 2 * nearest).value;
-      }
-    }
-  }
-
-  // Gathers a vector of the output, whose first element is number `first` of its run, and stores what is of the run.
-  template <class Memory>
-  SWIZZLE_HOST_DEVICE static void store_vector(Memory& memory, const BoxArguments& args, int image,
-                                               const int (&offset)[kChunkElements], int first, int length,
-                                               unsigned char* dst) {
-    Element element[kChunkElements];
-    SWIZZLE_UNROLL
-    for (int k = 0; k < kChunkElements; ++k) {
-      element[k] = memory.template load_shared<Element>(kChunkElements + k, place_of(args, image + offset[k]));
-    }
-    const Opaque<16> value = pack<kElementBytes>(element);
-    if (first >= 0 && first + kChunkElements <= length) {
-      memory.store_global(dst, value);
-    } else {
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kChunkElements; ++k) {
-        if (first + k >= 0 && first + k < length) {
-          memory.store_global(dst + k * kElementBytes, element_of<kElementBytes>(value, k));
-        }
-      }
-    }
-  }
-
-  // Several pieces or runs of a box by number, and where they lie: whether inside the problem, in the image, and their bytes from
-  // the box's first element on one side.
-  template <int kCount>
-  struct Places {
-    std::uint32_t run[kCount];
-    bool is_inside[kCount];
-    int image[kCount];
-    std::int64_t offset[kCount];
+  // Where something lies: in the image, and in bytes from the box's first element on its side.
+  struct Place {
+    std::int64_t offset = 0;
+    int image = 0;
+    bool is_inside = true;  // of the problem
   };
 
-  // Dimension by dimension for all runs at once: its numbers are fetched once, and the divisions overlap.
-  template <bool kIsInput, int kCount>
-  SWIZZLE_HOST_DEVICE static void find_places(const BoxDimension (&dimensions)[kMaxBoxRank], int rank,
-                                              const Origin& tile, Places<kCount>& places) {
-    SWIZZLE_UNROLL
-    for (int k = 0; k < kCount; ++k) {
-      places.image[k] = 0;
-      places.offset[k] = 0;
-    }
+  // A piece of the input: the chunk in which it begins, in bytes from the one in which the box begins, and in the image;
+  // how far into that chunk; whether the input's end may cut its last one.
+  struct Piece {
+    std::int64_t offset = 0;
+    int image = 0;
+    int misalignment = 0;
+    bool is_inside = true;
+    bool reaches_end = false;
+  };
+
+  // A part of a run of the output. `length`: elements to the run's end, 0 outside of the problem; `continues`: its first
+  // vector is not its own if it begins before it.
+  struct Run {
+    std::int64_t offset = 0;
+    int image = 0;
+    int length = 0;
+    bool continues = false;
+  };
+
+  // A piece in 8 bytes: 47 bits of offset, whether it reaches the end, and 16 bits of image and misalignment, all of them
+  // set outside of the problem.
+  static constexpr std::uint32_t kOutside = 0xffff;
+  static constexpr std::uint32_t kReachesEnd = 0x8000;
+  static_assert(kBoxImageBytes < 0xfff0);
+  SWIZZLE_HOST_DEVICE static Opaque<8> pack_piece(const Piece& piece) {
+    const std::uint32_t place =
+        piece.is_inside ? static_cast<std::uint32_t>(piece.image + piece.misalignment) : kOutside;
+    return {{static_cast<std::uint32_t>(piece.offset),
+             static_cast<std::uint32_t>(piece.offset >> 32) | (piece.reaches_end ? kReachesEnd : 0) | place << 16}};
+  }
+  SWIZZLE_HOST_DEVICE static Piece unpack_piece(const Opaque<8>& entry) {
+    const std::uint32_t place = entry.word[1] >> 16;
+    Piece piece;
+    piece.offset = static_cast<std::int64_t>(std::uint64_t{entry.word[1] & (kReachesEnd - 1)} << 32 | entry.word[0]);
+    piece.image = static_cast<int>(place & ~15U);
+    piece.misalignment = static_cast<int>(place & 15);
+    piece.is_inside = place != kOutside;
+    piece.reaches_end = (entry.word[1] & kReachesEnd) != 0;
+    return piece;
+  }
+
+  // A run in 16 bytes; `continues` is the highest bit.
+  SWIZZLE_HOST_DEVICE static Opaque<16> pack_run(const Run& run) {
+    return {{static_cast<std::uint32_t>(run.offset), static_cast<std::uint32_t>(run.offset >> 32),
+             static_cast<std::uint32_t>(run.image),
+             static_cast<std::uint32_t>(run.length) | (run.continues ? std::uint32_t{1} << 31 : 0)}};
+  }
+  SWIZZLE_HOST_DEVICE static Run unpack_run(const Opaque<16>& entry) {
+    return {static_cast<std::int64_t>(std::uint64_t{entry.word[1]} << 32 | entry.word[0]),
+            static_cast<int>(entry.word[2]), static_cast<int>(entry.word[3] & ~(std::uint32_t{1} << 31)),
+            entry.word[3] >> 31 != 0};
+  }
+
+  SWIZZLE_HOST_DEVICE static int piece_bytes(const BoxArguments& args, const Origin& tile) {
+    return args.piece_bytes * (args.piece_is_cut ? tile.input_cut : 1);
+  }
+
+  SWIZZLE_HOST_DEVICE static Place find_place(const BoxDimension (&dimensions)[kMaxBoxRank], int rank,
+                                              const Origin& tile, std::uint32_t number) {
+    Place place;
     SWIZZLE_NO_UNROLL
     for (int i = 0; i < rank; ++i) {
       const BoxDimension& dimension = dimensions[i];
-      const int limit = tile.limit(dimension.cut);
-      const std::int64_t pitch = kIsInput ? dimension.src_pitch : dimension.dst_pitch;
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kCount; ++k) {
-        const std::uint32_t rest = dimension.extent.quotient(places.run[k]);
-        const auto index = static_cast<int>(dimension.extent.remainder(places.run[k], rest));
-        places.run[k] = rest;
-        places.is_inside[k] = places.is_inside[k] && index < limit;
-        places.image[k] += index * dimension.image_pitch;
-        places.offset[k] += index * pitch;
+      const std::uint32_t rest = dimension.extent.quotient(number);
+      const auto index = static_cast<int>(dimension.extent.remainder(number, rest));
+      number = rest;
+      place.is_inside = place.is_inside && index * dimension.steps < tile.limit(dimension.limit_kind);
+      place.image += dimension.image_offset(index);
+      place.offset += index * dimension.pitch;
+    }
+    return place;
+  }
+
+  // The tables of runs and of their elements, which storing needs: made while copies are under way.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void make_tables(Memory& memory, const BoxArguments& args, const Origin& tile,
+                                              int thread) {
+    SWIZZLE_NO_UNROLL
+    for (int i = thread; i < args.runs; i += kThreads) {
+      const Place place = find_place(args.run, args.run_rank, tile, static_cast<std::uint32_t>(i));
+      const int first_step =
+          static_cast<int>(args.runs_per_part.quotient(static_cast<std::uint32_t>(i))) * args.part_steps;
+      const int steps = min_of(args.run_extent, tile.limit(args.run_limit_kind)) - first_step;
+      Run run{place.offset, place.image, steps * args.run_step, first_step > 0};
+      if (!place.is_inside) {
+        run.length = 0;
+        run.continues = true;
       }
+      memory.store_shared(2, args.run_table + 16 * i, pack_run(run));
+    }
+    SWIZZLE_NO_UNROLL
+    for (int i = thread; i < args.run_elements + kChunkElements - 1; i += kThreads) {
+      auto rest = static_cast<std::uint32_t>(i);
+      int image = 0;
+      SWIZZLE_NO_UNROLL
+      for (int d = 0; d < args.element_rank; ++d) {
+        const BoxDimension& dimension = args.element[d];
+        const std::uint32_t quotient = d + 1 < args.element_rank ? dimension.extent.quotient(rest) : 0;
+        image += dimension.image_offset(static_cast<int>(dimension.extent.remainder(rest, quotient)));
+        rest = quotient;
+      }
+      memory.store_shared(3, args.element_table + 2 * i, Opaque<2>{static_cast<std::uint16_t>(image)});
     }
   }
 
-  static BoxDimension make_dimension(const Box& box, int dim) {
+  // Where in the image the elements of a vector lie, of a part that begins at 0: those from `first` to before `end`, and
+  // the nearest of these for the others.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void find_elements(Memory& memory, const BoxArguments& args, int first, int end,
+                                                int (&offset)[kChunkElements]) {
+    SWIZZLE_UNROLL
+    for (int k = 0; k < kChunkElements; ++k) {
+      const int nearest = min_of(max_of(first + k, 0), end - 1);
+      offset[k] = memory.template load_shared<Opaque<2>>(kFirstLookup + k, args.element_table + 2 * nearest).value;
+    }
+  }
+
+  static BoxDimension make_dimension(const Box& box, int dim, std::int64_t stride) {
     BoxDimension dimension;
     dimension.extent = FastDivision(static_cast<std::uint32_t>(box.extent[dim]));
-    dimension.cut = cut_of(box, dim);
+    dimension.limit_kind = cut_of(box, dim);
     dimension.image_pitch = box.image_pitch[dim];
-    dimension.src_pitch = box.src_stride[dim] * kElementBytes;
-    dimension.dst_pitch = box.dst_stride[dim] * kElementBytes;
+    if (dim == box.skew_dim) dimension.skew_shift = box.skew_shift;
+    dimension.pitch = stride * kElementBytes;
     return dimension;
+  }
+
+  // Whether every run of the output begins at a multiple of 16 bytes, in every box.
+  static bool begins_at_chunks(const BoxArguments& args, const void* dst) {
+    bool result = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0;
+    for (int i = 0; i < args.run_rank; ++i) result = result && args.run[i].pitch % 16 == 0;
+    for (int i = 0; i < args.grid_rank; ++i) result = result && args.grid[i].dst_step % 16 == 0;
+    return result;
   }
 
   static int cut_of(const Box& box, int dim) { return dim == box.input_cut ? 1 : dim == box.output_cut ? 2 : 0; }
 
-  static void describe_input(const Box& box, BoxArguments& args) {
+  static void describe_pieces(const Box& box, BoxArguments& args) {
     args.piece_bytes = box.input_piece() * kElementBytes;
     args.piece_is_cut = box.input_cut >= 0 && box.is_in_input_piece(box.input_cut);
     if (args.piece_is_cut) args.piece_bytes /= box.extent[box.input_cut];
     const int overhang = box.is_aligned ? 0 : 15;
     args.piece_chunks =
         FastDivision(static_cast<std::uint32_t>((box.input_piece() * kElementBytes + overhang + 15) / 16));
+    args.pieces = box.pieces();
     // From the output's innermost dimension on: neighbouring threads then read rows that lie close together.
     for (int i = box.rank - 1; i >= 0; --i) {
       if (box.extent[i] == 1 || box.is_in_input_piece(i)) continue;
-      args.input[args.input_rank++] = make_dimension(box, i);
-      args.pieces *= box.extent[i];
+      args.piece[args.piece_rank++] = make_dimension(box, i, box.src_stride[i]);
     }
   }
 
-  static void describe_output(const Box& box, BoxArguments& args, const void* dst) {
-    int table_length = box.output_run;
-    if (box.output_cut >= 0) {
-      table_length /= box.extent[box.output_cut];
-      args.run_cut = cut_of(box, box.output_cut);
-      args.run_cut_pitch = box.image_pitch[box.output_cut];
-    }
-    args.table_length = FastDivision(static_cast<std::uint32_t>(table_length));
-    args.skew_shift = box.skew_shift;
-    args.table_offset = skewed(box.image_bytes, box.skew_shift);
-    args.shared_bytes = args.table_offset + 2 * (table_length + kChunkElements - 1);
-    bool is_aligned = reinterpret_cast<std::uintptr_t>(dst) % 16 == 0;
-    const int first_outside = box.rank - box.output_dims;
-    for (int i = box.rank - 1; i >= first_outside; --i) {
-      if (box.extent[i] == 1 || i == box.output_cut) continue;
-      args.table_extent[args.table_rank] = FastDivision(static_cast<std::uint32_t>(box.extent[i]));
-      args.table_pitch[args.table_rank++] = box.image_pitch[i];
+  static void describe_runs(const Box& box, BoxArguments& args, const void* dst) {
+    args.runs = box.runs();
+    args.run_elements = box.run_elements();
+    args.run_step = box.run_step();
+    args.run_extent = box.extent[box.run_dim];
+    args.run_limit_kind = cut_of(box, box.run_dim);
+    for (int i = box.rank - 1; i >= box.run_dim; --i) {
+      if (box.extent[i] == 1 && i > box.run_dim) continue;
+      args.element[args.element_rank++] = make_dimension(box, i, box.dst_stride[i]);
     }
     // From the input's densest dimension on: neighbouring lanes then read neighbouring elements of the image.
     for (int k = 0; k < box.rank; ++k) {
       const int i = box.input_order[k];
-      const bool is_outside = i < first_outside;
-      const std::int64_t step = is_outside ? 1 : box.tiles(i) > 1 ? box.extent[i] : 0;
-      is_aligned = is_aligned && step * box.dst_stride[i] * kElementBytes % 16 == 0;
-      if (box.extent[i] == 1 || !is_outside) continue;
-      args.output[args.output_rank++] = make_dimension(box, i);
-      args.output_runs *= box.extent[i];
+      if (box.extent[i] == 1 || i >= box.run_dim) continue;
+      args.run[args.run_rank++] = make_dimension(box, i, box.dst_stride[i]);
     }
-    const int vectors = (box.output_run + (is_aligned ? 0 : kChunkElements - 1) + kChunkElements - 1) / kChunkElements;
-    args.lanes_shift = share_of(vectors, detail::most_lanes_shift(args.output_runs));
+    if (box.run_steps < args.run_extent) {
+      BoxDimension& parts = args.run[args.run_rank++];
+      parts = make_dimension(box, box.run_dim, box.dst_stride[box.run_dim] * box.run_steps);
+      const std::int64_t count = ceil_div(args.run_extent, box.run_steps);
+      parts.extent = FastDivision(static_cast<std::uint32_t>(count));
+      parts.steps = box.run_steps;
+      parts.image_pitch = box.image_offset(box.run_dim, box.run_steps);
+      parts.skew_shift = kNoSkew;
+      args.part_steps = box.run_steps;
+      args.runs_per_part = FastDivision(static_cast<std::uint32_t>(args.runs / count));
+    }
+    const int overhang = begins_at_chunks(args, dst) ? 0 : kChunkElements - 1;
+    const int vectors = (args.run_elements + overhang + kChunkElements - 1) / kChunkElements;
+    args.lanes_shift = share_of(vectors, detail::most_lanes_shift(args.runs));
     args.vector_groups = (vectors + (1 << args.lanes_shift) - 1) >> args.lanes_shift;
-    args.warps_shift = share_of(args.vector_groups, kWarpShift);
+    args.warps_shift = choose_warps_shift(args);
+  }
+
+  // How many warps walk side by side along a run, the others along neighbouring runs: the turns that this takes are
+  // weighed, and how often the elements of a vector must be looked up again because a lane's next run begins elsewhere in
+  // a chunk, which takes as long as a vector's elements do.
+  static int choose_warps_shift(const BoxArguments& args) {
+    std::int64_t period = 1;  // runs after which the first of their dimensions comes back to the same place of a chunk
+    std::int64_t extent = 1;
+    if (args.run_rank > 0) {
+      while (period * args.run[0].pitch % 16 != 0) period *= 2;
+      extent = args.run[0].extent.divisor;
+    }
+    std::int64_t least = INT64_MAX;
+    int result = 0;
+    for (int shift = 0; shift <= kWarpShift; ++shift) {
+      const std::int64_t step = std::int64_t{1} << (kWarpShift - shift + kLaneShift - args.lanes_shift);
+      const std::int64_t turns = ceil_div(args.runs, step);
+      const std::int64_t lookups = step % period != 0 ? turns : min_of(turns, ceil_div(turns * step, extent));
+      const std::int64_t cost = ceil_div(args.vector_groups, std::int64_t{1} << shift) * (turns + lookups);
+      if (cost >= least) continue;
+      least = cost;
+      result = shift;
+    }
+    return result;
   }
 };
 

@@ -147,7 +147,7 @@ struct FlatProgram {
     args.rows_division = FastDivision(static_cast<std::uint32_t>(shape.rows));
     args.matrix_division = FastDivision(static_cast<std::uint32_t>(shape.rows * shape.cols));
     if (kRun == FlatRun::kColumns) {
-      args.segment_bytes = static_cast<int>((ceil_div(shape.cols, kChunkElements) + 1) | 1) * 16;
+      choose_segments(args);
     } else {
       if (kRun == FlatRun::kRows) {
         args.segment_division = FastDivision(static_cast<std::uint32_t>(shape.rows / (kLanesAlong * kChunkElements)));
@@ -252,8 +252,39 @@ struct FlatProgram {
     args.step_offset = skewed(units * (kRun == FlatRun::kColumns ? 1 : unit) * kElementBytes, args.skew_shift);
   }
 
-  SWIZZLE_HOST_DEVICE static int misalignment_of(const unsigned char* address) {
-    return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
+  // kColumns: how far segments lie apart in the image. An odd number of chunks suits most; how many more are best depends
+  // on where the input's rows begin, and a few requests of the first warp tell (1 to 3 us of host time). Wavefronts of a
+  // load and us for 32 MiB of bytes, odd number / chosen: 9 rows 3.1 / 2.0, 29.0 / 25.4, 13 rows 3.2 / 2.0, 29.0 / 25.8, 17
+  // rows 3.4 / 2.0, 28.4 / 26.1, 31 rows 3.6 / 2.1, 28.5 / 26.6 (H200, 2026-11-30).
+  static void choose_segments(FlatArguments& args) {
+    constexpr int kMostSpareBytes = 2048;
+    constexpr int kMostSpareChunks = 8;
+    constexpr int kRequests = 4;
+    const int least_chunks = static_cast<int>(ceil_div(args.tile_cols, kChunkElements) + 1) | 1;
+    args.segment_bytes = least_chunks * 16;
+    if (kElementBytes > 2) return;
+    const Origin tile = locate(args, 0);
+    int offset[kRequests * kLanes];
+    int row[kRequests * kLanes];
+    for (int i = 0; i < kRequests * kLanes; ++i) {
+      const int element = i % kLanes * kChunkElements + i / kLanes * 5 % kChunkElements;
+      const Cursor cursor = find(args, element < tile.elements ? element : 0);
+      offset[i] = image_offset(args, tile, cursor);
+      row[i] = cursor.row;
+    }
+    int least = INT32_MAX;
+    for (int spare = 0; spare <= kMostSpareChunks && spare * 16 * args.tile_rows <= kMostSpareBytes; ++spare) {
+      int wavefronts = 0;
+      for (int first = 0; first < kRequests * kLanes && wavefronts < least; first += kLanes) {
+        BankTally tally;
+        for (int i = first; i < first + kLanes; ++i) tally.add((offset[i] + row[i] * spare * 16) / kWordBytes);
+        wavefronts += tally.busiest();
+      }
+      if (wavefronts >= least) continue;
+      least = wavefronts;
+      args.segment_bytes = (least_chunks + spare) * 16;
+      if (least <= 2 * kRequests) break;
+    }
   }
 
   // kColumns: where an input row's segment begins in the image. Segments are an odd number of chunks apart, and eight
@@ -306,6 +337,7 @@ struct FlatProgram {
     for (int step = 0; item < end; ++set, group = 0) {
       const int col = set * kColumnLanes + thread / kLanesAlong % kColumnLanes;
       unsigned char* dst = tile.dst + col * args.dst_col_pitch;
+      keep_in_register(dst);
       // How many elements of a sector lie before the column's first vector; none where vectors begin at chunks.
       const int shift =
           args.halo > 0 ? static_cast<int>(reinterpret_cast<std::uintptr_t>(dst) / kElementBytes % kSectorElements) : 0;
@@ -399,9 +431,10 @@ struct FlatProgram {
     bool is_known = false;
     int base = 0;
     int step = 0;
+    unsigned char* dst = tile.dst + (thread * kChunkElements - shift) * kElementBytes;
+    keep_in_register(dst);
     SWIZZLE_UNROLL_TWICE
     for (int first = thread * kChunkElements - shift; first < tile.elements; first += args.step * kChunkElements) {
-      unsigned char* dst = tile.dst + first * kElementBytes;
       if (first >= 0 && first + kChunkElements <= tile.elements) {
         if (!is_known) {
           base = 0;
@@ -413,6 +446,7 @@ struct FlatProgram {
         store_part(memory, args, tile, first, dst);
       }
       base += args.step_offset;
+      dst += args.step * 16;
       ++step;
     }
   }

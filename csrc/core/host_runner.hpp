@@ -13,6 +13,7 @@
 #include "box_program.hpp"
 #include "dispatch.hpp"
 #include "gather_program.hpp"
+#include "phases.hpp"
 
 // Programs keep chunks in arrays whose elements outside the matrix are neither loaded nor stored, which gcc cannot
 // follow through the copies below.
@@ -152,6 +153,12 @@ void run_blocks(const typename Program::Arguments& args, Memory& memory) {
   for (std::int64_t block = 0; block < args.block_count; ++block) {
     const auto tile = Program::locate(args, static_cast<std::uint32_t>(block));
     memory.enter_block(static_cast<std::uint32_t>(block), Program::shared_bytes(args));
+    if constexpr (has_preparation<Program>) {
+      for (int thread = 0; thread < Program::kThreads; ++thread) {
+        memory.enter_thread(thread);
+        Program::prepare(memory, args, tile, thread);
+      }
+    }
     for (int thread = 0; thread < Program::kThreads; ++thread) {
       memory.enter_thread(thread);
       Program::load(memory, args, tile, thread);

@@ -74,11 +74,12 @@ struct ScatterProgram {
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void store(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
     const int misalignment = misalignment_of(tile.dst);
+    unsigned char* dst = tile.dst + (thread * 16 - misalignment);
+    keep_in_register(dst);
     int step = 0;
     SWIZZLE_UNROLL_TWICE
     for (int first = thread * 16 - misalignment; first < tile.bytes; first += kThreads * 16, ++step) {
       const int image = skewed(misalignment + first, args.skew_shift);
-      unsigned char* dst = tile.dst + first;
       if (first >= 0 && first + 16 <= tile.bytes) {
         memory.store_global(dst, memory.template load_shared<Opaque<16>>(step, image));
       } else {
@@ -88,14 +89,11 @@ struct ScatterProgram {
           memory.store_global(dst + byte, memory.template load_shared<Opaque<kUnitBytes>>(-1, image + byte));
         }
       }
+      dst += kThreads * 16;
     }
   }
 
  protected:
-  SWIZZLE_HOST_DEVICE static int misalignment_of(const unsigned char* address) {
-    return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
-  }
-
   static ScatterArguments make_arguments(const Transposition& problem, const FlatShape& shape, const void* src,
                                          void* dst) {
     ScatterArguments args;
@@ -139,7 +137,7 @@ struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
 
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
-    const int misalignment = Base::misalignment_of(tile.dst);
+    const int misalignment = misalignment_of(tile.dst);
     const auto groups = static_cast<int>(args.rows_division.divisor);
     const int count = tile.matrices * static_cast<int>(args.piece_division.divisor) * groups << args.lanes_shift;
     int step = 0;

@@ -1,11 +1,12 @@
 // The kernel of every program that works in two phases over shared memory.
 #pragma once
 
+#include "core/phases.hpp"
 #include "device_memory.cuh"
 
 namespace swizzle {
 
-/// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store.
+/// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store. Some programs prepare tables first.
 template <class Program, bool kKeepsInput>
 __global__ void __launch_bounds__(Program::kThreads)
     tile_kernel(const __grid_constant__ typename Program::Arguments args) {
@@ -15,6 +16,10 @@ __global__ void __launch_bounds__(Program::kThreads)
   // kernel).
   __builtin_assume(threadIdx.x < Program::kThreads);
   const auto tile = Program::locate(args, blockIdx.x);
+  if constexpr (has_preparation<Program>) {
+    Program::prepare(memory, args, tile, static_cast<int>(threadIdx.x));
+    __syncthreads();
+  }
   Program::load(memory, args, tile, static_cast<int>(threadIdx.x));
   if constexpr (Program::kSharedBytes > 0) __syncthreads();
   Program::store(memory, args, tile, static_cast<int>(threadIdx.x));

@@ -50,12 +50,13 @@ TEST(Box, KeepsWhatItPromises) {
     ++found;
     std::int64_t elements = 1;
     std::int64_t image_end = box.element_bytes + 15;
+    const int parts = static_cast<int>(ceil_div(box.extent[box.run_dim], box.run_steps));
     for (int i = 0; i < box.rank; ++i) {
       ASSERT_GE(box.extent[i], 1);
       ASSERT_LE(box.extent[i], box.size[i]);
       elements *= box.extent[i];
       if (box.extent[i] == 1) continue;
-      image_end += std::int64_t{box.extent[i] - 1} * box.image_pitch[i];
+      image_end += box.image_offset(i, box.extent[i] - 1);
       ASSERT_EQ((box.image_pitch[i] - box.src_stride[i] * box.element_bytes) % 16, 0) << view.describe();
       const bool is_whole = box.size[i] % box.extent[i] == 0;
       ASSERT_TRUE(is_whole || i == box.input_cut || i == box.output_cut) << view.describe();
@@ -63,12 +64,19 @@ TEST(Box, KeepsWhatItPromises) {
     ASSERT_LE(elements * box.element_bytes, kBoxBytes);
     ASSERT_LE(image_end, box.image_bytes) << view.describe();
     ASSERT_LE(box.image_bytes, kBoxImageBytes);
-    ASSERT_TRUE(box.skew_shift == 7 || box.skew_shift == 8 || box.skew_shift == kNoSkew);
+    ASSERT_LE(box.shared_bytes(), kBoxSharedBytes);
+    ASSERT_LE(box.run_elements(), kMaxRunElements);
+    ASSERT_GE(box.run_dim, box.rank - box.output_dims);
+    for (int part = 0; part < parts; ++part) {
+      ASSERT_EQ(box.image_offset(box.run_dim, part * box.run_steps),
+                part * box.image_offset(box.run_dim, box.run_steps))
+          << "parts lie alike in the image, " << view.describe();
+    }
     dispatch_element_bytes(box.element_bytes, [&](auto bytes) {
       using Program = BoxProgram<decltype(bytes)::value>;
-      ASSERT_LE(Program::make_arguments(box, nullptr, nullptr).shared_bytes, Program::kSharedBytes);
+      const BoxArguments args = Program::make_arguments(box, nullptr, nullptr);
+      ASSERT_EQ(args.element_table + 2 * (args.run_elements + Program::kChunkElements - 1), args.shared_bytes);
     });
-    ASSERT_LE(box.output_run, kMaxTableLength * (box.output_cut < 0 ? 1 : box.extent[box.output_cut]));
     std::int64_t run = 1;
     for (int k = 0; k < box.input_dims; ++k) {
       const int dim = box.input_order[k];
@@ -161,6 +169,23 @@ TEST(Box, PitchesAndSkewSpreadTheLanesOfAGatherOverTheBanks) {
   EXPECT_LE(wavefronts_of_gathers<16>({3, 8, 40}, {1, 2, 0}), 4.0) << "four groups of lanes";
   EXPECT_LE(wavefronts_of_gathers<4>({64, 3, 96}, {1, 2, 0}), 2.0) << "16 chunks in 8 places";
   EXPECT_LE(wavefronts_of_gathers<1>({128, 3, 128}, {1, 2, 0}), 1.5);
+}
+
+TEST(Box, StoresLongRunsInPartsThatBeginAtTheSamePlaceOfAVector) {
+  for (const View& view : {permuted_view(1, {30, 7, 28, 65, 4, 57}, {0, 2, 3, 5, 4, 1}),
+                           permuted_view(2, {11, 69, 57, 24, 23, 3}, {1, 3, 0, 4, 2, 5})}) {
+    const Box box = box_of(view);
+    EXPECT_GE(box.runs(), 8) << view.describe();
+    EXPECT_LT(box.run_elements(), box.output_run) << view.describe();
+    EXPECT_EQ(box.run_elements() * box.element_bytes % 16, 0) << view.describe();
+  }
+}
+
+TEST(Box, TakesUpWhatABalancedDimensionGaveUp) {
+  // 265 rows fall into two boxes of 133, which leaves room for all 182 columns.
+  const Box box = box_of(permuted_view(1, {466, 265, 182}, {0, 2, 1}));
+  EXPECT_EQ(box.extent[1], 182);
+  EXPECT_EQ(box.extent[2], 133);
 }
 
 TEST(Box, OfLongRowsIsFull) {

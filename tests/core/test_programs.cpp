@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "core/request_counter.hpp"
 #include "strided_view.hpp"
 
 namespace swizzle {
@@ -161,6 +162,36 @@ TEST_P(Programs, FlatServesShortSides) {
 }
 
 // Few rows and small matrices, in pieces of 16 and of 4 bytes; whole and partial runs and vectors, at chunks and between.
+// Wavefronts of an average load, of 32 bytes, of the gather of few rows.
+template <int kElementBytes>
+double wavefronts_of_few_rows(std::int64_t rows) {
+  Transposition matrix;
+  matrix.element_bytes = kElementBytes;
+  matrix.rows = rows;
+  matrix.cols = (std::int64_t{1} << 20) / rows / 16 * 16;
+  matrix.src_row_stride = matrix.cols;
+  matrix.src_col_stride = 1;
+  matrix.dst_col_stride = rows;
+  using Program = FlatProgram<kElementBytes, FlatRun::kColumns>;
+  RequestCounter counter;
+  run_blocks<Program>(Program::make_arguments(matrix, nullptr, nullptr), counter);
+  double wavefronts = 0;
+  double requests = 0;
+  for (const RequestCount& count : counter.counts()) {
+    if (count.access != SharedAccess::kLoad) continue;
+    wavefronts += static_cast<double>(count.actual);
+    requests += static_cast<double>(count.requests);
+  }
+  return wavefronts / requests;
+}
+
+TEST(Flat, SegmentsOfFewRowsSpreadTheLanesOverTheBanks) {
+  for (std::int64_t rows = 5; rows <= 31; rows += 2) {
+    EXPECT_LE(wavefronts_of_few_rows<1>(rows), 2.5) << rows << " rows of bytes";
+    EXPECT_LE(wavefronts_of_few_rows<2>(rows), 2.8) << rows << " rows of 2 bytes";
+  }
+}
+
 TEST_P(Programs, ScatterServesFewRowsAndSmallMatricesInWholeWords) {
   const int bytes = GetParam();
   const int word = bytes <= 4 ? 4 / bytes : 1;

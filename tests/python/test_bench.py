@@ -18,6 +18,7 @@ from bench import (
     compare,
     contract,
     grid,
+    l2_neighbour,
     profile,
     records,
     report,
@@ -227,7 +228,11 @@ def test_summary_is_median_and_percentiles() -> None:
 
 def test_host_time_compares_ours_with_torch() -> None:
     rows, comparisons = runner.run_host(torch.device("cpu"), quick=True)
-    assert [row.variant for row in rows] == ["auto", "torch"] * len(runner.HOST_CASES)
+    assert [row.variant for row in rows] == ["auto", "torch"] * (len(runner.HOST_CASES) + 1)
+    assert [row.op for row in rows[-2:]] == [
+        "C++, swizzle::transpose(x)",
+        "C++, x.t().contiguous()",
+    ]
     assert all(row.checked and row.ms and row.group == "host" for row in rows)
     operators = ("transpose(x)", "permute(x, ", "permute(x, ")
     for op, comparison in zip(operators, comparisons, strict=True):
@@ -499,7 +504,7 @@ def test_contract_allows_for_copies_that_arrive_while_a_kernel_stores() -> None:
     for counted, expected in ((0, True), (132, True), (400, False)):
         launch = Launch("k", {counters.METRICS["store_conflicts"]: counted}, ())
         beyond = contract.beyond_noise(contract.judge(case, launch, steps, None))
-        assert [row["access"] for row in beyond] == ([] if expected else ["store"])
+        assert {row["access"] for row in beyond} == (set() if expected else {"store"})
 
 
 def test_contract_reads_pages_that_were_kept(
@@ -551,3 +556,21 @@ def test_readme_is_what_the_records_give() -> None:
     if not report.README.exists():
         pytest.skip("no README in this tree")
     assert report.main(["--check"]) == 0
+
+
+def test_the_l2_neighbour_needs_a_gpu_and_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert l2_neighbour.main(["--out", str(tmp_path / "record.json")]) == 1
+    assert "no CUDA device" in capsys.readouterr().out
+    assert not (tmp_path / "record.json").exists()
+
+
+@pytest.mark.parametrize("compiler", ["/nonexistent/c++", "false"])
+def test_calls_from_cpp_that_do_not_compile_are_failed_rows_with_the_reason(
+    compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", compiler)
+    rows, _ = runner.run_host(torch.device("cpu"), quick=True)
+    assert all(row.status == "failed" and compiler in row.note for row in rows[-2:])

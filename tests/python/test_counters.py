@@ -236,7 +236,8 @@ def test_prediction_of_boxes_has_every_element_once(dtype: str) -> None:
     predicted = counters.predict(Case("transpose", (edge, edge), dtype, "auto", "box"))
     copies = sum(one.requests for one in predicted if one.access == "async copy")
     assert copies * 32 * 16 == edge * edge * size
-    loads = [one for one in predicted if (one.access, one.width) == ("load", size)]
+    # Before the elements a thread looks up a piece, a run and where the elements of a vector lie.
+    loads = [one for one in predicted if one.access == "load"][2 + 16 // size :]
     assert sum(one.requests for one in loads) * 32 == edge * edge
     assert sum(one.wavefronts for one in loads) * 128 >= edge * edge * size
 

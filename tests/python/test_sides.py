@@ -52,8 +52,7 @@ def made_record(speed: Speed, dtype: str = "uint8", direction: str = sides.TALL)
 
 @pytest.mark.xfail(
     strict=True,
-    reason="bytes: 31 and 33 rows against 32 take 1.43 and 1.38 times as long, 9 against 8 1.31, "
-    "15 against 16 1.30 (bench/NOTES.md)",
+    reason="bytes: 33 rows take 1.33 times as long as 32 (bench/NOTES.md)",
 )
 def test_no_side_is_a_cliff_beside_its_neighbour() -> None:
     if not RECORD.exists():
