@@ -29,7 +29,7 @@ def compile_calls(folder: Path = SCRATCH) -> SecondsPerCall:
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / LIBRARY
     command: Sequence[str] = (
-        *(os.environ.get("CXX", "c++"), "-O2", "-std=c++17", "-shared", "-fPIC"),
+        *(os.environ.get("CXX", "c++"), "-O2", "-std=c++20", "-shared", "-fPIC"),
         *(f"-I{TORCH / 'include'}", str(SOURCE), "-o", str(library)),
         *(f"-L{TORCH / 'lib'}", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{TORCH / 'lib'}"),
     )
