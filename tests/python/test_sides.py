@@ -1,7 +1,7 @@
 """No cliff between neighbouring short sides, asked of the recorded benchmark.
 
 The figures are those of bench/results/sides.json, which `python -m bench --variant auto --group
-sides --budget 0.01 --out bench/results` makes on a GPU; each result was checked bit by bit before
+sides --budget 0.04 --out bench/results` makes on a GPU; each result was checked bit by bit before
 it was timed.
 """
 
