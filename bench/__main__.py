@@ -51,7 +51,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--dtype", nargs="+", default=[], help="only cases of these dtypes")
     parser.add_argument("--variant", nargs="+", choices=VARIANTS, help="only these and the copy")
-    parser.add_argument("--peers", action="store_true", help="Triton and cuBLAS geam as well")
+    parser.add_argument("--peers", action="store_true", help="Triton, geam, cuTENSOR as well")
     parser.add_argument("--host", action="store_true", help="the host time of one call as well")
     parser.add_argument("--quick", action="store_true", help="fewer cases and repetitions")
     parser.add_argument("--cpu", action="store_true", help="CPU tensors although there is a GPU")

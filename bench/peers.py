@@ -1,4 +1,4 @@
-"""Optional peers on CUDA tensors: a Triton tile kernel, autotuned per case, and cuBLAS geam."""
+"""Optional peers on CUDA tensors: an autotuned Triton kernel, cuBLAS geam, cuTENSOR."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from bench import cutensor
 from bench.arms import Arm, Call, NotApplicable
 from bench.grid import Case
 
@@ -92,12 +93,22 @@ def _prepare_geam(case: Case, x: torch.Tensor) -> Call:
     return call
 
 
-PEER_ARMS = [
+TRANSPOSE_PEERS = [
     Arm("triton", "Triton tile kernel, autotuned", _prepare_triton, is_peer=True, cpu=False),
     Arm(
         "geam",
         "cublasSgeam, cublasDgeam",
         _prepare_geam,
+        is_peer=True,
+        keeps_nan_payloads=False,
+        cpu=False,
+    ),
+]
+PERMUTE_PEERS = [
+    Arm(
+        "cutensor",
+        "cutensorPermute",
+        cutensor.prepare,
         is_peer=True,
         keeps_nan_payloads=False,
         cpu=False,

@@ -41,6 +41,7 @@ STYLE = {
     "compile": ("#2ca02c", "+"),
     "triton": ("#9467bd", "v"),
     "geam": ("#8c564b", "<"),
+    "cutensor": ("#bcbd22", ">"),
 }
 SETTINGS: dict[str, Any] = {"svg.hashsalt": "torch_swizzle", "svg.fonttype": "none", "font.size": 8}
 

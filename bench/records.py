@@ -32,7 +32,7 @@ SIDES_GROUP = "sides"
 MANY_GROUPS = (RANDOM_GROUP, SIDES_GROUP)  # of too many cases to compile or draw each
 HOST_GROUP = "host"
 OURS = ("auto", "naive", "padded", "swizzled")
-PEERS = ("torch", "compile", "triton", "geam")
+PEERS = ("torch", "compile", "triton", "geam", "cutensor")
 VARIANTS = (COPY, *OURS, *PEERS)  # the order of columns
 
 CaseKey = tuple[str, str, tuple[int, ...], str]

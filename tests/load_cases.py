@@ -1,7 +1,8 @@
-"""Load: random inputs against torch bit by bit, from many threads too, and a million small calls.
+"""Load: random transposes and permutes against torch bit by bit, and a million small calls.
 
-A case is made from a seed and its number, so that `--seed S --first N --cases 1` repeats it. Exits
-1 if a result differs or memory grew; `--report PATH` gets the figures as JSON.
+Some of the cases run on many threads at once. A case is made from a seed and its number, so that
+`--seed S --first N --cases 1` repeats it. Exits 1 if a result differs or memory grew;
+`--report PATH` gets the figures as JSON.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ MOST_GROWTH_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """An input over the common buffer, and the tile that is forced on it."""
+    """An input over the common buffer, how it is permuted, and the tile that is forced on it."""
 
     number: int
     dtype: torch.dtype
     sample: Sample
+    order: tuple[int, ...]
     tile: str
     layout: str
 
@@ -67,7 +69,7 @@ def make_case(seed: int, number: int, tiles: Sequence[str]) -> Case:
     """The case of that number."""
     rng = random.Random(f"{seed}/{number}")
     dtype = rng.choice(DTYPES)
-    rank = rng.choice((0, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5, 6))
+    rank = rng.choice((0, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8))
     most = MANY_ELEMENTS if rng.random() < 1 / 30 else rng.choice(MOST_ELEMENTS)
     sizes = [rng.choice(SIZES) if rng.random() < 0.7 else rng.randint(1, 3000) for _ in range(rank)]
     if rank and rng.random() < 0.03:
@@ -82,7 +84,8 @@ def make_case(seed: int, number: int, tiles: Sequence[str]) -> Case:
     while sample.base_numel * dtype.itemsize > BASE_BYTES:
         strides = [stride // 2 for stride in strides]
         sample = Sample(sample.name, sample.sizes, tuple(strides), offset, dims)
-    return Case(number, dtype, sample, rng.choice(tiles), rng.choice(LAYOUTS))
+    order = [dim - rank if rng.random() < 0.1 else dim for dim in rng.sample(range(rank), rank)]
+    return Case(number, dtype, sample, tuple(order), rng.choice(tiles), rng.choice(LAYOUTS))
 
 
 def random_strides(rng: random.Random, sizes: Sequence[int]) -> list[int]:
@@ -125,15 +128,13 @@ def bytes_of(result: Tensor) -> Tensor:
 
 
 def run_cases(cases: Iterable[Case], device: str) -> Tally:
-    """Every method, the out variant and a forced tile of each case, against torch's own copy."""
+    """Every method, the out variant, a forced tile and a permute of each case, against torch."""
     tally = Tally(0, 0, [], Counter())
     for case in cases:
         x, dims = case.sample.view(base_of(case.dtype, device)), case.sample.dims
         expected = reference(x, *dims)
 
-        def compare(
-            result: Tensor, what: str, case: Case = case, expected: Tensor = expected
-        ) -> None:
+        def compare(result: Tensor, what: str, expected: Tensor, case: Case = case) -> None:
             tally.comparisons += 1
             is_right = (
                 result.dtype is expected.dtype
@@ -148,10 +149,10 @@ def run_cases(cases: Iterable[Case], device: str) -> Tally:
             stale = torch.empty_like(expected, memory_format=torch.contiguous_format)
             bytes_of(stale).fill_(STALE_BYTE)
             del stale  # the next block of this size: what is left unwritten shows
-            compare(torch.ops.swizzle.transpose(x, *dims, method=method), method)
+            compare(torch.ops.swizzle.transpose(x, *dims, method=method), method, expected)
         out = torch.empty_like(expected, memory_format=torch.contiguous_format)
         bytes_of(out).fill_(STALE_BYTE)
-        compare(torch.ops.swizzle.transpose(x, *dims, out=out), "out")
+        compare(torch.ops.swizzle.transpose(x, *dims, out=out), "out", expected)
         if x.dim() >= 2:
             last = case.sample.with_dims_last(x)
             method = case.layout if case.tile in ("scalar32", "vector", "vector128") else "auto"
@@ -161,7 +162,9 @@ def run_cases(cases: Iterable[Case], device: str) -> Tally:
                 pass
             else:
                 tally.served[case.tile] += 1
-                compare(forced, f"{method} {case.tile}")
+                compare(forced, f"{method} {case.tile}", expected)
+        permuted = x.permute(case.order).contiguous()
+        compare(torch.ops.swizzle.permute(x, case.order), "permute", permuted)
         tally.cases += 1
     return tally
 

@@ -34,9 +34,9 @@ SWIZZLE_HOST_DEVICE constexpr T max_of(T a, T b) {
   return a < b ? b : a;
 }
 
-/// How many bytes behind a multiple of 16 an address lies.
-SWIZZLE_HOST_DEVICE inline int misalignment_of(const unsigned char* address) {
-  return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 16);
+/// How many bytes behind a multiple of `alignment`, a power of two, an address lies.
+SWIZZLE_HOST_DEVICE inline int misalignment_of(const unsigned char* address, int alignment = 16) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) & (static_cast<std::uintptr_t>(alignment) - 1));
 }
 
 /// Workers (lanes, warps), as a power of two of at most 2^most, along `count` items: fewer where a quarter would be idle.

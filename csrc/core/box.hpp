@@ -22,6 +22,8 @@ inline constexpr int kMaxBoxRank = 8;
 inline constexpr int kBoxBytes = 32 * 1024;
 inline constexpr int kBoxImageBytes = 36 * 1024;
 inline constexpr int kBoxSharedBytes = 44 * 1024;
+/// A sector: the least that device memory moves.
+inline constexpr int kSectorBytes = 32;
 /// Most elements of a run of the output as it is stored.
 inline constexpr int kMaxRunElements = 2048;
 
@@ -87,8 +89,6 @@ struct Box {
     return count;
   }
   int pieces() const { return static_cast<int>(element_count() / input_piece()); }
-  /// Whether a dimension is whole within every stored part of a run.
-  bool is_inside_run(int dim) const { return dim > run_dim; }
   /// Elements of one step of run_dim.
   int run_step() const {
     int count = 1;
@@ -132,10 +132,10 @@ struct BoxSide {
   std::int64_t run(const Box& box) const { return position < count ? whole * box.extent[order[position]] : whole; }
 };
 
-// The smallest number of `whole` elements that is a multiple of a 32-byte sector.
+// The smallest number of `whole` elements that is a multiple of a sector.
 inline std::int64_t sector_step(std::int64_t whole, int element_bytes) {
   std::int64_t step = 1;
-  while (step < 32 && step * whole * element_bytes % 32 != 0) step *= 2;
+  while (step < kSectorBytes && step * whole * element_bytes % kSectorBytes != 0) step *= 2;
   return step;
 }
 
@@ -333,8 +333,7 @@ class GatherSample {
       BankTally tally;
       for (; i < end_[group]; ++i) {
         int byte = 0;
-        for (int d = 0; d < dims_count_; ++d) byte += index_[i][dims_[d]] * box.image_pitch[dims_[d]];
-        if (box.skew_dim >= 0) byte += (index_[i][box.skew_dim] >> box.skew_shift) * 16;
+        for (int d = 0; d < dims_count_; ++d) byte += box.image_offset(dims_[d], index_[i][dims_[d]]);
         for (int word = 0; word < words_; ++word) tally.add(byte / kWordBytes + word);
       }
       sum += tally.busiest();
@@ -399,7 +398,7 @@ inline bool lay_out_image(Box& box, bool can_split) {
   constexpr int kMostWavefronts = 3 * GatherSample::kGroups;
   const Box unsplit = box;
   int least = INT32_MAX;
-  for (const int piece_bytes : {kLineBytes, 32}) {
+  for (const int piece_bytes : {kLineBytes, kSectorBytes}) {
     Box split = unsplit;
     if (can_split) split_input_run(split, piece_bytes);
     split.is_aligned = can_split && has_aligned_pieces(split);

@@ -87,6 +87,7 @@ class HostMemory {
     store_shared(step, offset, value);
   }
   void await_copies() const {}
+  void issue_loads() const {}
 
   template <class T>
   T load_shared(int step, int offset) {

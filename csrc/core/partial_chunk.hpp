@@ -1,6 +1,5 @@
 // Storing a part of a 16-byte chunk in as few accesses as its ends allow: a beginning or an end takes at most one each of
-// 8, 4, 2 and 1 bytes. (One access an element took a third of the instructions of boxes of bytes with runs of 285; H200,
-// 2026-11-30.)
+// 8, 4, 2 and 1 bytes.
 #pragma once
 
 #include "register_transpose.hpp"

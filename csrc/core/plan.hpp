@@ -107,18 +107,22 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
 ///   (4096, 128, 128)   1.02 / .76 / 1.01   .97 / .89 / 1.00
 ///   (6710, 100, 100)   1.05 / .74 of bytes, (4660, 300, 12) of 4 bytes 1.04 / .98 / .89
 ///   144 rows of bytes  1.02 / .81 / .68
-///   byte by byte       57 rows .94 / .71, 41 rows .86 / .79, (13975, 49, 49) .90 / .64, (27391, 35, 35) .76 / .83
+///   byte by byte, 32 MiB, scatter / flat: 23 rows .94 / .93, 25 rows .95 / .81, 33 rows 1.03 / .87, 49 rows 1.07 / .88;
+///     matrices of 9 x 25 .74 / .80, 9 x 49 .76 / .66, 13 x 49 .87 / .67, 17 x 9 .77 / .83, 17 x 16 .89 / .88,
+///     25 x 25 .95 / .71, 33 x 35 .94 / .82, 49 x 49 .93 / .67, 97 x 128 .99 / .76
 ///   4 MiB, 32 rows of bytes 1.06 / .93 / 1.11
 inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool chunks_fit) {
-  constexpr std::int64_t kMinByteSide = 49;
-  constexpr std::int64_t kMinByteRows = 41;
+  constexpr std::int64_t kMinByteRows = 25;
   constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
   constexpr std::int64_t kLargeBytes = std::int64_t{8} << 20;
   const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
   const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
   const bool are_small = find_flat_shape(matrices).run == FlatRun::kMatrices;
-  const std::int64_t shorter = are_small ? min_of(matrices.rows, matrices.cols) : matrices.rows;
-  if (piece_bytes == 1 && shorter < (are_small ? kMinByteSide : kMinByteRows)) return false;
+  if (piece_bytes == 1) {
+    // Short rows leave much of their words unused, few rows most of a lane's work.
+    const bool has_work = matrices.rows >= (matrices.cols >= 25 ? 9 : 17) && matrices.cols >= 16;
+    if (are_small ? !has_work : matrices.rows < kMinByteRows) return false;
+  }
   if (are_small) {
     return !chunks_fit || min_of(row_bytes, column_bytes) <= 48 || max_of(row_bytes, column_bytes) <= 112;
   }
@@ -133,6 +137,12 @@ inline bool fills_scalar32(const Transposition& matrices) {
   return min_of(matrices.rows, matrices.cols) >= 16 && 100 * matrices.rows * matrices.cols >= 45 * elements;
 }
 
+/// Whether all rows are one, and an output row repeats an element in vectors or in elements of a word.
+inline bool repeats_vectors(const Transposition& matrices, std::uint64_t dst_address) {
+  const bool has_vectors = matrices.rows * matrices.element_bytes % 16 == 0 && dst_address % 16 == 0;
+  return matrices.src_row_stride == 0 && (has_vectors || matrices.element_bytes >= 4);
+}
+
 /// The tile that is fastest for a transposition. Note [Measured shares]:
 ///   two to four columns    deinterleave / flat, 1 byte, 3 columns 1.07 / .99
 ///   fewer than 16 elements direct / flat, 1 byte, (99999, 2, 2) .89 / .73, (20000, 4, 4) .90 / .96
@@ -143,11 +153,12 @@ inline bool fills_scalar32(const Transposition& matrices) {
 ///                          scalar32 / vector, 16 bytes, whose runs are twice as long as vector's: 1593 x 3465 1.00 / .91,
 ///                          2121 x 2496 1.03 / .98; but (1048576, 64), whose sectors are whole, .94 / .97
 ///   short sides, odd       scalar32 / window, 8 bytes, 16 x 1431 1.01 / .87, 22 x 403 1.07 / .99, 32 x 61 .99 / .83
+///   one row, expanded      direct / the best of the others, 8192 x 8192, of 1 byte 19.1 / 43.4 us, of 4 bytes 61.5 / 139 us
 inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
                         const DeviceTraits& device) {
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
   if (deinterleave_fits(matrices, src_address, dst_address)) return Tile::kDeinterleave;
-  if (matrices.rows * matrices.cols < 16) return Tile::kDirect;
+  if (matrices.rows * matrices.cols < 16 || repeats_vectors(matrices, dst_address)) return Tile::kDirect;
   const int piece_bytes = scatter_piece_bytes(matrices, src_address, dst_address);
   if (piece_bytes > 0 && scatter_pays(matrices, piece_bytes, chunks_fit)) return Tile::kScatter;
   if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;

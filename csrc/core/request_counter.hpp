@@ -50,6 +50,7 @@ class RequestCounter {
   template <class T>
   void store_global(unsigned char*, const T&) const {}
   void await_copies() const {}
+  void issue_loads() const {}
 
   template <class T>
   void copy_to_shared(int step, int offset, const unsigned char*) {

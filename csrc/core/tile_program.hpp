@@ -103,6 +103,7 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_>> {
         if (load_row(thread, i) < rows) value[i] = memory.template load_global<Chunk>(src);
         src += step_pitch;
       }
+      memory.issue_loads();
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
         if (load_row(thread, i) < rows) memory.store_shared(i, shared_offset(load_row(thread, i), chunk), value[i]);

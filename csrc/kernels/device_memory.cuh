@@ -69,6 +69,9 @@ class DeviceMemory : public DeviceGlobalMemory {
     copy_to_shared<Opaque<16>>(step, offset, address);
   }
   __device__ void await_copies() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
+  /// Every load so far is under way before what follows. ptxas 13.0.88 moves loads behind stores to shared memory that
+  /// wait for the first ones (four of the eight of scalar32 for 2 bytes), but not over this.
+  __device__ void issue_loads() const { __syncwarp(); }
 
  private:
   __device__ static void load(std::uint32_t address, Opaque<1>& value) {

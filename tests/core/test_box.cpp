@@ -171,6 +171,19 @@ TEST(Box, PitchesAndSkewSpreadTheLanesOfAGatherOverTheBanks) {
   EXPECT_LE(wavefronts_of_gathers<1>({128, 3, 128}, {1, 2, 0}), 1.5);
 }
 
+TEST(Box, LanesBeginAtSectorsUnlessThatTakesMoreOfThem) {
+  const auto alignment = [](const View& view, int bytes) {
+    const Box box = box_of(view);
+    return dispatch_element_bytes(bytes, [&](auto size) {
+      return BoxProgram<decltype(size)::value>::make_arguments(box, nullptr, nullptr).alignment;
+    });
+  };
+  for (const int bytes : {4, 8, 16})
+    EXPECT_EQ(alignment(permuted_view(bytes, {31, 29, 63, 45}, {1, 3, 2, 0}), bytes), 32);
+  EXPECT_EQ(alignment(permuted_view(1, {36, 19, 6, 239, 114}, {2, 0, 4, 3, 1}), 1), 32) << "24 lanes for 285 bytes";
+  EXPECT_EQ(alignment(permuted_view(1, {31, 29, 137, 78, 13}, {3, 4, 0, 2, 1}), 1), 16) << "16 lanes for 232 bytes";
+}
+
 TEST(Box, StoresLongRunsInPartsThatBeginAtTheSamePlaceOfAVector) {
   for (const View& view : {permuted_view(1, {30, 7, 28, 65, 4, 57}, {0, 2, 3, 5, 4, 1}),
                            permuted_view(2, {11, 69, 57, 24, 23, 3}, {1, 3, 0, 4, 2, 5})}) {

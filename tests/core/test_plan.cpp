@@ -196,7 +196,7 @@ TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
   EXPECT_EQ(tile_of(1, 3, 8388609), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 8388609, 24), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 267489, 49), Tile::kFlat);
-  EXPECT_EQ(tile_of(1, 29, 1069969), Tile::kFlat);
+  EXPECT_EQ(tile_of(1, 23, 1458889), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 120, 2080), Tile::kScalar32) << "too small to fill the GPU with runs";
 }
@@ -211,12 +211,28 @@ TEST(Plan, ScattersFewRowsAndSmallMatricesOfShortElements) {
   EXPECT_EQ(tile_of(8, 16, 16, 65536), Tile::kVector128);
   EXPECT_EQ(tile_of(1, 100, 100, 5000), Tile::kScatter) << "pieces of 4 bytes";
   EXPECT_EQ(tile_of(2, 100, 100, 5000), Tile::kFlat);
-  EXPECT_EQ(tile_of(1, 49, 49, 20000), Tile::kScatter) << "byte by byte";
-  EXPECT_EQ(tile_of(1, 49, 1069969), Tile::kScatter) << "byte by byte";
+  for (const int side : {25, 33, 49}) {
+    EXPECT_EQ(tile_of(1, side, side, 20000), Tile::kScatter) << "byte by byte";
+    EXPECT_EQ(tile_of(1, side, 1069969), Tile::kScatter) << "byte by byte";
+  }
+  EXPECT_EQ(tile_of(1, 9, 25, 99999), Tile::kScatter);
+  EXPECT_EQ(tile_of(1, 17, 16, 99999), Tile::kScatter);
+  EXPECT_EQ(tile_of(1, 49, 15, 99999), Tile::kFlat) << "little of a row's words";
+  EXPECT_EQ(tile_of(1, 7, 49, 99999), Tile::kFlat) << "few rows";
   EXPECT_EQ(tile_of(1, 144, 233008), Tile::kScatter) << "half of a tile";
   EXPECT_EQ(tile_of(1, 7, 7, 99999), Tile::kFlat);
   EXPECT_EQ(tile_of(2, 49, 49, 20000), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 4, 4, 99999), Tile::kScatter);
+}
+
+TEST(Plan, RepeatsTheElementsOfAnExpandedRowDirectly) {
+  const auto route_of = [](int bytes, std::int64_t rows, std::uint64_t dst_address) {
+    return make_plan(canonical(matrix_view(bytes, rows, 8192, 0)), 0, dst_address, Method::kAuto, {}).route;
+  };
+  for (const int bytes : {1, 2, 4, 8, 16}) EXPECT_EQ(route_of(bytes, 8192, 0), Route::kGather);
+  EXPECT_EQ(route_of(1, 8191, 0), Route::kTile) << "no whole vectors";
+  EXPECT_EQ(route_of(2, 8192, 2), Route::kTile) << "no aligned vectors";
+  EXPECT_EQ(route_of(4, 8191, 4), Route::kGather);
 }
 
 TEST(Plan, LeavesSmallWindowsToSingleElements) {

@@ -245,6 +245,19 @@ TEST(ByteScatter, ServesSmallMatricesOfRowsThatCutAWord) {
   }
 }
 
+TEST(ByteScatter, ServesRowsThatAreOneOrOverlap) {
+  for (const int pitch : {0, 2, 3, 7}) {
+    for (const int shift : {0, 1, 2, 3}) {
+      View view = matrix_view(1, 33, 2000, pitch, 3);
+      view.offset_bytes = shift;
+      view.dst_offset_bytes = shift;
+      bool was_served = false;
+      ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kScatter, &was_served));
+      ASSERT_TRUE(was_served) << view.describe();
+    }
+  }
+}
+
 TEST(ByteScatter, ServesFewRowsThatCutAWord) {
   for (const int rows : {2, 3, 5, 7, 14, 31, 49, 66, 97, 126, 129, 191}) {
     for (const int cols : {40000 / rows, 80000 / rows, 80000 / rows + 1}) {
@@ -314,6 +327,21 @@ TEST_P(Programs, GatherServesEverything) {
   }
 }
 
+TEST_P(Programs, GatherRepeatsElementsInVectors) {
+  const int bytes = GetParam();
+  for (const std::int64_t repeats : {1, 2, 16, 17, 64, 4096}) {
+    for (const int shift : {0, 1}) {
+      View view;
+      view.element_bytes = bytes;
+      view.size = {7, 65, repeats};
+      view.stride = {130, 2, 0};
+      view.offset_bytes = shift * bytes;
+      view.dst_offset_bytes = shift * bytes;
+      ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kDirect));
+    }
+  }
+}
+
 TEST(GatherPieces, MakeUpTheWholeProblem) {
   const View view = matrix_view(4, 37, 53, 61, 5);
   Arena arena(view);
@@ -367,6 +395,7 @@ struct CountingMemory {
   std::int64_t single_bytes = 0;
   void copy_window_to_shared(int, int, const unsigned char*) { ++whole_chunks; }
   void await_copies() const {}
+  void issue_loads() const {}
   template <class T>
   T load_global(const unsigned char*) {
     ++single_bytes;

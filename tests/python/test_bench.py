@@ -17,6 +17,7 @@ from bench import (
     arms,
     compare,
     contract,
+    cutensor,
     grid,
     l2_neighbour,
     profile,
@@ -55,6 +56,34 @@ def test_groups_hold_distinct_cases_under_their_own_name() -> None:
     for name, cases in grid.GROUPS.items():
         assert cases
         assert {case.group for case in cases} == {name}
+
+
+def test_cutensor_joins_permutes_alone_and_declines_without_its_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    permute = next(case for case in grid.GROUPS["permute"] if case.dtype == "float16")
+    assert "cutensor" in {arm.variant for arm in arms.arms_for(permute, peers=True)}
+    assert "cutensor" not in {arm.variant for arm in arms.arms_for(permute)}
+    transpose = grid.GROUPS["large-aligned"][0]
+    assert "cutensor" not in {arm.variant for arm in arms.arms_for(transpose, peers=True)}
+    monkeypatch.setattr(cutensor, "_locations", lambda: ["no-such-library.so"])
+    cutensor._library.cache_clear()
+    cutensor._handle.cache_clear()
+    for dtype, reason in ((torch.float16, "not found"), (torch.int16, "floats of 2 to 8 bytes")):
+        with pytest.raises(arms.NotApplicable, match=reason):
+            cutensor.prepare(permute, torch.zeros(2, 3, 4, 5, dtype=dtype))
+    cutensor._library.cache_clear()
+
+
+def test_a_nan_in_one_part_of_a_complex_number_excuses_not_the_other() -> None:
+    nan = float("nan")
+    expected = torch.tensor([complex(nan, 1.0), complex(2.0, nan)])
+    payload = expected.clone()
+    torch.view_as_real(payload).view(torch.int32)[0, 0] += 1
+    assert arms.difference(payload, expected, keeps_nan_payloads=False) is None
+    assert arms.difference(payload, expected) is not None
+    spread = torch.tensor([complex(nan, nan), complex(2.0, nan)])
+    assert arms.difference(spread, expected, keeps_nan_payloads=False) is not None
 
 
 def test_first_grid_is_complete() -> None:

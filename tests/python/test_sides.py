@@ -50,10 +50,6 @@ def made_record(speed: Speed, dtype: str = "uint8", direction: str = sides.TALL)
     return rows
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="bytes: 33 rows take 1.33 times as long as 32 (bench/NOTES.md)",
-)
 def test_no_side_is_a_cliff_beside_its_neighbour() -> None:
     if not RECORD.exists():
         pytest.skip("no GPU has recorded the group yet")
