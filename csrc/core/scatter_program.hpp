@@ -302,7 +302,7 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
     SWIZZLE_UNROLL
     for (int k = 0; k < 4; ++k) {
       if (col + k < 0 || col + k >= tile.cols) continue;
-      memory.store_shared(-1, image + k * rows, memory.template load_global<Opaque<1>>(src + k));
+      memory.store_shared(kMaxWordsAtOnce * 4 + k, image + k * rows, memory.template load_global<Opaque<1>>(src + k));
     }
   }
 };
