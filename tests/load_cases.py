@@ -28,7 +28,16 @@ TESTS = Path(__file__).resolve().parent
 sys.path += [str(TESTS.parent), str(TESTS / "python")]  # a library built in the tree; samples
 
 import torch  # noqa: E402
-from samples import DTYPES, LAYOUTS, METHODS, STALE_BYTE, Sample, reference, row_major  # noqa: E402
+from samples import (  # noqa: E402
+    DTYPES,
+    LAYOUTS,
+    METHODS,
+    STALE_BYTE,
+    Sample,
+    canonical_copy,
+    reference,
+    row_major,
+)
 from sanitizer_cases import known_tiles  # noqa: E402
 from torch import Tensor  # noqa: E402
 
@@ -163,7 +172,7 @@ def run_cases(cases: Iterable[Case], device: str) -> Tally:
             else:
                 tally.served[case.tile] += 1
                 compare(forced, f"{method} {case.tile}", expected)
-        permuted = x.permute(case.order).contiguous()
+        permuted = canonical_copy(x.permute(case.order))
         compare(torch.ops.swizzle.permute(x, case.order), "permute", permuted)
         tally.cases += 1
     return tally

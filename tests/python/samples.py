@@ -97,8 +97,12 @@ def row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def reference(x: Tensor, dim0: int = -2, dim1: int = -1) -> Tensor:
     """Torch's own transposed copy, in memory of its own and with canonical strides."""
-    view = x.transpose(dim0, dim1)
-    return torch.empty(view.shape, dtype=x.dtype, device=x.device).copy_(view)
+    return canonical_copy(x.transpose(dim0, dim1))
+
+
+def canonical_copy(view: Tensor) -> Tensor:
+    """Torch's own copy of a view, in memory of its own and with canonical strides."""
+    return torch.empty(view.shape, dtype=view.dtype, device=view.device).copy_(view)
 
 
 def random_bits(

@@ -281,10 +281,11 @@ def test_load_finds_no_difference_and_reports_its_seed(tmp_path: Path) -> None:
 
 def test_load_sees_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_cases, "reference", lambda x, *dims: x.clone().contiguous())
+    monkeypatch.setattr(load_cases, "canonical_copy", lambda view: view.t().contiguous())
     square = Sample("square", (64, 64), (64, 1))
-    case = load_cases.Case(0, torch.float32, square, "scalar32", "padded")
+    case = load_cases.Case(0, torch.float32, square, (1, 0), "scalar32", "padded")
     tally = load_cases.run_cases([case], "cpu")
-    assert len(tally.wrong) == tally.comparisons == len(METHODS) + 2
+    assert len(tally.wrong) == tally.comparisons == len(METHODS) + 3
 
 
 def test_load_repeats_a_case_from_its_seed_and_number() -> None:
@@ -292,6 +293,11 @@ def test_load_repeats_a_case_from_its_seed_and_number() -> None:
     cases = [load_cases.make_case(5, number, tiles) for number in range(50)]
     assert cases == [load_cases.make_case(5, number, tiles) for number in range(50)]
     assert len({case.sample.sizes for case in cases}) > 25
+    assert {len(case.order) for case in cases} >= {0, 1, 2, 3, 4}
+    assert all(
+        sorted(dim % len(case.order) for dim in case.order) == list(range(len(case.order)))
+        for case in cases
+    )
     assert cases != [load_cases.make_case(6, number, tiles) for number in range(50)]
 
 
