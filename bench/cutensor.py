@@ -115,11 +115,12 @@ def prepare(case: Case, x: torch.Tensor) -> Call:
     Complex numbers are moved as pairs of reals: a product with a complex one would spread a NaN
     from one part to the other.
     """
-    rank = x.dim()
-    dims = case.dims or (*range(rank - 2), rank - 1, rank - 2)
+    if case.dims is None:
+        raise NotApplicable("cuTENSOR is a peer of permutes")
+    dims = case.dims
     is_complex = x.is_complex()
     if is_complex:
-        x, dims = torch.view_as_real(x), (*dims, rank)
+        x, dims = torch.view_as_real(x), (*dims, x.dim())
     if x.dtype not in _TYPES:
         raise NotApplicable("cuTENSOR permutes floats of 2 to 8 bytes and pairs of them only")
     shape = [x.shape[dim] for dim in dims]
