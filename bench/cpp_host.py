@@ -57,7 +57,7 @@ def time_calls(
     seconds_per_call = compile_calls()
     samples: dict[str, list[float]] = {"auto": [], "torch": []}
     for repetition in range(rounds + 1):
-        for index in timing.rotated(2, repetition):
+        for index in timing.balanced_order(2, repetition):
             variant = ("auto", "torch")[index]
             seconds = seconds_per_call(variant == "auto", device.type == "cuda", size, calls)
             if seconds < 0:

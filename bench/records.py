@@ -18,6 +18,7 @@ PROFILE_NAME = "profile.json"
 CONTRACT_NAME = "contract.json"
 ACCELERATE_NAME = "accelerate.json"
 L2_NEIGHBOUR_NAME = "l2_neighbour.json"
+REMOVAL_NAME = "removal.json"
 
 MEASURED = "measured"
 FAILED = "failed"
@@ -124,7 +125,7 @@ def load(path: Path) -> Record:
 
 def load_folder(folder: Path) -> list[Record]:
     """The records of a folder, by file name; those with other rows than `Row` are none."""
-    others = (PROFILE_NAME, CONTRACT_NAME, ACCELERATE_NAME, L2_NEIGHBOUR_NAME)
+    others = (PROFILE_NAME, CONTRACT_NAME, ACCELERATE_NAME, L2_NEIGHBOUR_NAME, REMOVAL_NAME)
     return [load(path) for path in sorted(folder.glob("*.json")) if path.name not in others]
 
 

@@ -17,7 +17,8 @@ from torch.utils import benchmark  # noqa: E402
 
 METHOD = (
     "kernel time by CUDA events, L2 flushed before each call (256 MB zeroed, as by triton's "
-    "do_bench), arms in turns within one run, median; spread is the 10th to 90th percentile"
+    "do_bench), arms in turns within one run, each behind each other equally often, median; "
+    "spread is the 10th to 90th percentile"
 )
 CPU_METHOD = "wall time of CPU calls on one thread, arms in turns within one run, median"
 HOST_METHOD = "torch.utils.benchmark Timer, blocked_autorange in alternating rounds, median"
@@ -51,9 +52,20 @@ def summarise(samples_ms: Sequence[float]) -> Timing:
     return Timing(statistics.median(ordered), spread, len(ordered))
 
 
-def rotated(count: int, repetition: int) -> list[int]:
-    """Indices 0..count-1, beginning one later at each repetition: no arm has a fixed place."""
-    return [(repetition + index) % count for index in range(count)]
+def balanced_order(count: int, repetition: int) -> list[int]:
+    """Indices 0..count-1 in the order of one repetition: no arm has a fixed place or predecessor.
+
+    Over `2 * count` repetitions each arm has each place, and follows each other arm, equally often.
+    An arm that follows one with the same input is up to 9 % faster than behind a copy, although
+    the L2 cache is flushed in between.
+
+    Source: E. J. Williams, "Experimental designs balanced for the estimation of residual effects
+    of treatments", Australian Journal of Scientific Research A 2, 1949.
+    """
+    shift = repetition // 2 % count
+    zigzag = [(index + 1) // 2 if index % 2 else -(index // 2) for index in range(count)]
+    order = [(step + shift) % count for step in zigzag]
+    return order if repetition % 2 == 0 else order[::-1]
 
 
 def time_kernels(calls: Mapping[str, Call], *, budget_s: float = 1.0) -> dict[str, Timing]:
@@ -87,7 +99,7 @@ def time_kernels(calls: Mapping[str, Call], *, budget_s: float = 1.0) -> dict[st
             raise RuntimeError("the host was too slow to time kernels: no pause was long enough")
         batch: list[tuple[str, torch.cuda.Event, torch.cuda.Event, bool]] = []
         for _ in range(BATCH_REPETITIONS):
-            for index in rotated(len(names), attempts):
+            for index in balanced_order(len(names), attempts):
                 name = names[index]
                 if len(samples[name]) < repetitions:
                     batch.append((name, *_record(calls[name], pause_us[name], flush)))
@@ -169,7 +181,7 @@ def _time_in_turns(calls: Mapping[str, Call], budget_s: float) -> dict[str, Timi
     while repetition < 3 or (
         repetition < MAX_REPETITIONS and time.perf_counter() - begin < budget_s
     ):
-        for index in rotated(len(names), repetition):
+        for index in balanced_order(len(names), repetition):
             started = time.perf_counter()
             calls[names[index]]()
             samples[names[index]].append((time.perf_counter() - started) * 1e3)
@@ -213,7 +225,7 @@ def time_host(
     }
     for repetition in range(rounds):
         names = list(statements)
-        for index in rotated(len(names), repetition):
+        for index in balanced_order(len(names), repetition):
             timer = timers[names[index]]
             measured[names[index]].append(timer.blocked_autorange(min_run_time=min_run_s))
     timings = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from bench import (
     l2_neighbour,
     profile,
     records,
+    removal,
     report,
     runner,
     stamp,
@@ -244,10 +247,15 @@ def test_eager_arm_copies_where_contiguous_would_alias() -> None:
     assert y.data_ptr() != x.data_ptr()
 
 
-def test_arms_take_turns() -> None:
-    first = [timing.rotated(3, repetition)[0] for repetition in range(6)]
-    assert first == [0, 1, 2, 0, 1, 2]
-    assert sorted(timing.rotated(3, 7)) == [0, 1, 2]
+@pytest.mark.parametrize("count", range(1, 10))
+def test_arms_take_turns_and_follow_each_other_equally_often(count: int) -> None:
+    orders = [timing.balanced_order(count, repetition) for repetition in range(2 * count)]
+    assert all(sorted(order) == list(range(count)) for order in orders)
+    for place in range(count):
+        assert sorted(order[place] for order in orders) == sorted(2 * list(range(count)))
+    pairs = Counter(pair for order in orders for pair in itertools.pairwise(order))
+    assert set(pairs.values()) <= {2}
+    assert len(pairs) == count * (count - 1)
 
 
 def test_summary_is_median_and_percentiles() -> None:
@@ -592,6 +600,41 @@ def test_the_l2_neighbour_needs_a_gpu_and_says_so(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert l2_neighbour.main(["--out", str(tmp_path / "record.json")]) == 1
+    assert "no CUDA device" in capsys.readouterr().out
+    assert not (tmp_path / "record.json").exists()
+
+
+def test_a_group_loses_what_the_best_of_the_other_tiles_is_behind() -> None:
+    cases = [
+        removal.CaseTimes("thin", "a", {"copy": 1.0, "auto": 1.0, "flat": 1.0, "vector": 4.0}),
+        removal.CaseTimes("thin", "b", {"copy": 1.0, "auto": 1.0, "flat": 2.0, "vector": 1.0}),
+    ]
+    lost = {loss.kernel: round(loss.points) for loss in removal.losses(cases)}
+    assert lost == {"flat": 50, "tile": 29}
+    assert "| thin | 2 | 1.000 | 29.3 | 50.0 |" in removal.table(removal.losses(cases))
+    alone = removal.CaseTimes("small", "c", {"copy": 1.0, "auto": 1.0, "flat": 1.0})
+    assert [loss.points for loss in removal.losses([alone])] == [100.0]
+
+
+def test_every_tile_is_a_kernel_whose_removal_is_measured() -> None:
+    tiles = [tile for tiles in removal.KERNELS.values() for tile in tiles]
+    assert sorted(tiles) == sorted((*TILES, "direct"))
+    case = grid.Case("thin", "uint8", (48, 32))
+    timed = removal.time_case(case, torch.device("cpu"), 0.001)
+    assert {"copy", "auto", "direct", "scalar32", "vector", "flat"} <= timed.ms.keys()
+    assert not timed.ms.keys() & {"scatter", "deinterleave"}
+
+
+def test_the_record_of_removals_is_not_taken_for_results(tmp_path: Path) -> None:
+    (tmp_path / records.REMOVAL_NAME).write_text('{"stamp": {}, "rows": [{"group": "thin"}]}')
+    assert records.load_folder(tmp_path) == []
+
+
+def test_removal_needs_a_gpu_and_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert removal.main(["--out", str(tmp_path / "record.json")]) == 1
     assert "no CUDA device" in capsys.readouterr().out
     assert not (tmp_path / "record.json").exists()
 
