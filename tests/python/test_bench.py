@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -595,11 +596,15 @@ def test_readme_is_what_the_records_give() -> None:
     assert report.main(["--check"]) == 0
 
 
-def test_the_l2_neighbour_needs_a_gpu_and_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("command", [l2_neighbour.main, removal.main])
+def test_what_times_kernels_alone_needs_a_gpu_and_says_so(
+    command: Callable[[list[str]], int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert l2_neighbour.main(["--out", str(tmp_path / "record.json")]) == 1
+    assert command(["--out", str(tmp_path / "record.json")]) == 1
     assert "no CUDA device" in capsys.readouterr().out
     assert not (tmp_path / "record.json").exists()
 
@@ -628,15 +633,6 @@ def test_every_tile_is_a_kernel_whose_removal_is_measured() -> None:
 def test_the_record_of_removals_is_not_taken_for_results(tmp_path: Path) -> None:
     (tmp_path / records.REMOVAL_NAME).write_text('{"stamp": {}, "rows": [{"group": "thin"}]}')
     assert records.load_folder(tmp_path) == []
-
-
-def test_removal_needs_a_gpu_and_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert removal.main(["--out", str(tmp_path / "record.json")]) == 1
-    assert "no CUDA device" in capsys.readouterr().out
-    assert not (tmp_path / "record.json").exists()
 
 
 @pytest.mark.parametrize("compiler", ["/nonexistent/c++", "false"])
