@@ -17,7 +17,7 @@ from torch.utils import benchmark  # noqa: E402
 
 METHOD = (
     "kernel time by CUDA events, L2 flushed before each call (256 MB zeroed, as by triton's "
-    "do_bench), arms in turns within one run, each behind each other equally often, median; "
+    "do_bench), arms in turns within one run, in an order balanced for what they follow, median; "
     "spread is the 10th to 90th percentile"
 )
 CPU_METHOD = "wall time of CPU calls on one thread, arms in turns within one run, median"
@@ -55,7 +55,8 @@ def summarise(samples_ms: Sequence[float]) -> Timing:
 def balanced_order(count: int, repetition: int) -> list[int]:
     """Indices 0..count-1 in the order of one repetition: no arm has a fixed place or predecessor.
 
-    Over `2 * count` repetitions each arm has each place, and follows each other arm, equally often.
+    Over `2 * count` repetitions each arm has each place, and within a repetition follows each other
+    arm, equally often; fewer repetitions, or the step from one to the next, are not quite balanced.
     An arm that follows one with the same input is up to 9 % faster than behind a copy, although
     the L2 cache is flushed in between.
 
