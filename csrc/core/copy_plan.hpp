@@ -149,7 +149,7 @@ inline CopyReason plan_copy_with_gaps(const OrderedDims& dims, const CopyView& v
 
 }  // namespace detail
 
-/// Decides on a copy and, if it is taken, fills in `copy`. Taken are transpositions that a tile serves, and permuted or
+/// Decides on a copy and, if it is taken, fills in `copy`. Taken are transpositions that a tile serves or the direct kernel reads in streams, and permuted or
 /// pitched runs that move in wider pieces than the view's own elements, since a copy element by element is bound by its
 /// instructions: torch 2.11 took 282 us or more for 2^26 elements of 1 or 2 bytes on an H200 (2026-11-29), whatever the
 /// strides, where a memory copy took 36 or 67.
@@ -176,13 +176,15 @@ inline CopyReason plan_copy(const CopyView& view, const DeviceTraits& device, Co
   if (problem.is_copy()) return CopyReason::kPlain;
   const Plan plan = make_plan(problem, view.src_address, view.dst_address, Method::kAuto, device);
   const bool is_wider = problem.element_bytes > view.element_bytes;
-  if (plan.route == Route::kGather && !is_wider && (bytes < kMinRunCopyBytes || !keeps_long_runs(problem))) {
+  const bool is_transposition = plan.route == Route::kTile || reads_streams(plan.matrices);
+  if (plan.route == Route::kGather && !is_transposition && !is_wider &&
+      (bytes < kMinRunCopyBytes || !keeps_long_runs(problem))) {
     return CopyReason::kNoGain;
   }
   // Not before: these two are 1.6 KiB, and a copy that is left should not pay for moving them.
   copy.problem = problem;
   copy.plan = plan;
-  return plan.route == Route::kTile ? CopyReason::kTransposition : CopyReason::kRuns;
+  return is_transposition ? CopyReason::kTransposition : CopyReason::kRuns;
 }
 
 }  // namespace swizzle

@@ -1,7 +1,7 @@
 // The gather program: the body of the direct kernel, which moves any problem element by element without shared memory.
 //
-// Output elements are numbered in memory order; a thread takes kElementsPerThread of them, a block's width apart, so
-// that every store of a warp is one contiguous run. Reads are as good as the input's strides make them.
+// Output elements are numbered in memory order; a thread reads a run of them one by one and writes it as one vector, so
+// that every store of a warp is whole. Reads are as good as the input's strides make them.
 #pragma once
 
 #include <limits>
@@ -12,92 +12,164 @@
 namespace swizzle {
 
 /// A problem of fewer than 2^31 elements with addresses and divisions; passed to the kernel by value. Pitches in bytes.
-/// Offset is 32 bits wide where the farthest element allows it, as it mostly does.
-template <class Offset>
+template <class Offset_, int kMaxDims_>
 struct GatherArguments {
+  using Offset = Offset_;
+  static constexpr int kMaxDims = kMaxDims_;
+  struct Dimension {
+    FastDivision size;
+    Offset pitch = 0;
+  };
+
   const unsigned char* src = nullptr;
   unsigned char* dst = nullptr;
-  std::uint32_t count = 0;
+  int count = 0;
   int rank = 0;
-  FastDivision size[kMaxRank];
-  Offset src_pitch[kMaxRank];
+  Dimension dimension[kMaxDims];  // innermost first, two at least
 };
+/// For problems of few dimensions whose farthest element is less than 4 GiB away, as it mostly is. An array of 64
+/// dimensions makes a launch's arguments larger than 1 KiB.
+using NarrowGather = GatherArguments<std::uint32_t, 8>;
+using WideGather = GatherArguments<std::int64_t, kMaxRank>;
 
 /// kCopies: how many neighbouring elements of the output are one of the input. The problem counts them as one.
-template <int kElementBytes, class Offset, int kCopies = 1>
+template <int kElementBytes, class Arguments_, int kCopies = 1>
 struct GatherProgram {
+  using Arguments = Arguments_;
+  using Offset = typename Arguments::Offset;
   using Element = Opaque<kElementBytes>;
   static constexpr int kThreads = 256;
-  /// Two of 16 bytes: attention heads (8, 2048, 32, 128) of 2 bytes 70.3 us with four, 69.4 with two, 69.2 with one, which
-  /// loses 1 to 3 % on a quarter of their size (H200, 2026-11-30).
-  static constexpr int kElementsPerThread = kElementBytes == 16 ? 2 : 4;
-  static constexpr int kElementsPerBlock = kThreads * kElementsPerThread;
-  static constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - kElementsPerBlock;
+  /// Elements that a thread reads one after another and stores at once: four, in 16 bytes at most.
+  static constexpr int kRun = kCopies > 1 ? 1 : min_of(4, 16 / kElementBytes);
+  /// Runs of a thread, a block's width apart. Of 16 bytes two: attention heads (8, 2048, 32, 128) of 2 bytes 70.3 us with
+  /// four, 69.4 with two, 69.2 with one, which loses 1 to 6 % on a fifth of their size (H200, 2026-11-30).
+  static constexpr int kRuns = kElementBytes == 16 ? 2 : 4 / kRun;
+  static constexpr int kRunsPerBlock = kThreads * kRuns;
+  static constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - 2 * kRunsPerBlock * kRun;
 
   static std::int64_t block_count(const Problem& problem) {
-    return ceil_div(problem.element_count(), kElementsPerBlock);
+    return ceil_div(problem.element_count() + kRun - 1, kRunsPerBlock * kRun);
   }
 
-  /// Whether every offset of the problem fits.
+  /// Whether the arguments hold every dimension and offset of the problem.
   static bool reaches(const Problem& problem) {
     std::int64_t last = 0;
     for (int i = 0; i < problem.rank; ++i) last += (problem.size[i] - 1) * problem.src_stride[i] * kElementBytes;
-    return last <= static_cast<std::int64_t>(std::numeric_limits<Offset>::max());
+    return problem.rank <= Arguments::kMaxDims && last <= static_cast<std::int64_t>(std::numeric_limits<Offset>::max());
   }
 
-  static GatherArguments<Offset> make_arguments(const Problem& problem, const void* src, void* dst) {
-    GatherArguments<Offset> args;
+  static Arguments make_arguments(const Problem& problem, const void* src, void* dst) {
+    Arguments args;
     args.src = static_cast<const unsigned char*>(src);
     args.dst = static_cast<unsigned char*>(dst);
-    args.count = static_cast<std::uint32_t>(problem.element_count());
+    args.count = static_cast<int>(problem.element_count());
     args.rank = problem.rank;
+    // Dimensions that are missing never end.
+    for (int i = 0; i < 2; ++i) args.dimension[i].size = FastDivision(INT32_MAX);
     for (int i = 0; i < problem.rank; ++i) {
-      args.size[i] = FastDivision(static_cast<std::uint32_t>(problem.size[i]));
-      args.src_pitch[i] = static_cast<Offset>(problem.src_stride[i] * kElementBytes);
+      auto& dimension = args.dimension[problem.rank - 1 - i];
+      dimension.size = FastDivision(static_cast<std::uint32_t>(problem.size[i]));
+      dimension.pitch = static_cast<Offset>(problem.src_stride[i] * kElementBytes);
     }
     return args;
   }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void run(Memory& memory, const GatherArguments<Offset>& args, std::uint32_t block,
-                                      int thread) {
-    const std::uint32_t first = block * kElementsPerBlock + thread;
-    // Dimension by dimension for all elements at once: the divisors are fetched once, and the divisions overlap.
-    std::uint32_t index[kElementsPerThread];
-    Offset offset[kElementsPerThread];
+  SWIZZLE_HOST_DEVICE static void run(Memory& memory, const Arguments& args, std::uint32_t block, int thread) {
+    // Runs lie at multiples of their own size in memory.
+    const int shift = kRun > 1 ? misalignment_of(args.dst, kRun * kElementBytes) / kElementBytes : 0;
+    const int first = static_cast<int>(block * (kRunsPerBlock * kRun)) + thread * kRun - shift;
+    Element value[kRuns][kRun];
     SWIZZLE_UNROLL
-    for (int k = 0; k < kElementsPerThread; ++k) {
-      index[k] = first + k * kThreads;
-      offset[k] = 0;
-    }
-    SWIZZLE_NO_UNROLL
-    for (int i = args.rank - 1; i > 0; --i) {
-      SWIZZLE_UNROLL
-      for (int k = 0; k < kElementsPerThread; ++k) {
-        const std::uint32_t rest = args.size[i].quotient(index[k]);
-        offset[k] += static_cast<Offset>(args.size[i].remainder(index[k], rest)) * args.src_pitch[i];
-        index[k] = rest;
-      }
-    }
-    Element value[kElementsPerThread];
-    SWIZZLE_UNROLL
-    for (int k = 0; k < kElementsPerThread; ++k) {
-      offset[k] += static_cast<Offset>(index[k]) * args.src_pitch[0];
-      if (first + k * kThreads < args.count) value[k] = memory.template load_global<Element>(args.src + offset[k]);
+    for (int j = 0; j < kRuns; ++j) {
+      const int begin = first + j * (kThreads * kRun);
+      if (is_whole(args, begin)) load_run(memory, args, begin, value[j]);
     }
     SWIZZLE_UNROLL
-    for (int k = 0; k < kElementsPerThread; ++k) {
-      const std::uint32_t element = first + k * kThreads;
-      if (element >= args.count) continue;
-      unsigned char* dst = args.dst + std::int64_t{element} * (kElementBytes * kCopies);
-      if constexpr (kCopies == 1) {
-        memory.store_global(dst, value[k]);
+    for (int j = 0; j < kRuns; ++j) {
+      const int begin = first + j * (kThreads * kRun);
+      unsigned char* dst = args.dst + std::int64_t{begin} * (kElementBytes * kCopies);
+      if (is_whole(args, begin)) {
+        store_run(memory, dst, value[j]);
       } else {
-        Element copies[kCopies];
-        SWIZZLE_UNROLL
-        for (Element& copy : copies) copy = value[k];
-        memory.store_global(dst, pack<kElementBytes>(copies));
+        SWIZZLE_NO_UNROLL
+        for (int k = max_of(0, -begin); k < kRun && begin + k < args.count; ++k) {
+          const Place place = find(args, begin + k);
+          memory.store_global(dst + k * kElementBytes, memory.template load_global<Element>(args.src + place.offset));
+        }
       }
+    }
+  }
+
+ private:
+  // An element by its index along the two innermost dimensions, the number of the others' elements before it, and where
+  // these place it.
+  struct Place {
+    std::uint32_t index[2];
+    std::uint32_t outer;
+    Offset outer_offset;
+    Offset offset;
+  };
+
+  SWIZZLE_HOST_DEVICE static bool is_whole(const Arguments& args, int begin) {
+    return begin >= 0 && begin + kRun <= args.count;
+  }
+
+  SWIZZLE_HOST_DEVICE static Offset find_outer_offset(const Arguments& args, std::uint32_t index) {
+    Offset offset = 0;
+    SWIZZLE_NO_UNROLL
+    for (int i = 2; i < args.rank; ++i) {
+      const std::uint32_t rest = args.dimension[i].size.quotient(index);
+      offset += static_cast<Offset>(args.dimension[i].size.remainder(index, rest)) * args.dimension[i].pitch;
+      index = rest;
+    }
+    return offset;
+  }
+
+  SWIZZLE_HOST_DEVICE static Place find(const Arguments& args, int element) {
+    Place place;
+    const auto number = static_cast<std::uint32_t>(element);
+    const std::uint32_t rest = args.dimension[0].size.quotient(number);
+    place.index[0] = args.dimension[0].size.remainder(number, rest);
+    place.outer = args.dimension[1].size.quotient(rest);
+    place.index[1] = args.dimension[1].size.remainder(rest, place.outer);
+    place.outer_offset = find_outer_offset(args, place.outer);
+    place.offset = place.outer_offset + static_cast<Offset>(place.index[1]) * args.dimension[1].pitch +
+                   static_cast<Offset>(place.index[0]) * args.dimension[0].pitch;
+    return place;
+  }
+
+  SWIZZLE_HOST_DEVICE static void advance(const Arguments& args, Place& place) {
+    place.offset += args.dimension[0].pitch;
+    if (++place.index[0] < args.dimension[0].size.divisor) return;
+    place.index[0] = 0;
+    if (++place.index[1] == args.dimension[1].size.divisor) {
+      place.index[1] = 0;
+      place.outer_offset = find_outer_offset(args, ++place.outer);
+    }
+    place.offset = place.outer_offset + static_cast<Offset>(place.index[1]) * args.dimension[1].pitch;
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void load_run(Memory& memory, const Arguments& args, int begin, Element (&value)[kRun]) {
+    Place place = find(args, begin);
+    value[0] = memory.template load_global<Element>(args.src + place.offset);
+    SWIZZLE_UNROLL
+    for (int k = 1; k < kRun; ++k) {
+      advance(args, place);
+      value[k] = memory.template load_global<Element>(args.src + place.offset);
+    }
+  }
+
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void store_run(Memory& memory, unsigned char* dst, const Element (&value)[kRun]) {
+    if constexpr (kCopies == 1) {
+      memory.store_global(dst, pack<kElementBytes>(value));
+    } else {
+      Element copies[kCopies];
+      SWIZZLE_UNROLL
+      for (Element& copy : copies) copy = value[0];
+      memory.store_global(dst, pack<kElementBytes>(copies));
     }
   }
 };
@@ -130,13 +202,19 @@ auto for_each_piece(Problem problem, std::int64_t limit, const Launch& launch, s
                         dst_offset + first_size * slice_elements * problem.element_bytes);
 }
 
+/// Whether whole 16-byte vectors of the output repeat one element of the input, in rows of `size` of them.
+inline bool repeats_in_vectors(std::int64_t src_stride, std::int64_t size, int element_bytes,
+                               std::uint64_t dst_address) {
+  return src_stride == 0 && size * element_bytes % 16 == 0 && dst_address % 16 == 0;
+}
+
 namespace detail {
 
 // The same for a problem that counts kCopies elements of the output as one.
 template <int kElementBytes, int kCopies, class Run>
 auto dispatch_gather(const Problem& problem, const void* src, void* dst, const Run& run) {
-  using Narrow = GatherProgram<kElementBytes, std::uint32_t, kCopies>;
-  using Wide = GatherProgram<kElementBytes, std::int64_t, kCopies>;
+  using Narrow = GatherProgram<kElementBytes, NarrowGather, kCopies>;
+  using Wide = GatherProgram<kElementBytes, WideGather, kCopies>;
   const auto launch = [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
     const void* from = static_cast<const unsigned char*>(src) + src_offset;
     void* to = static_cast<unsigned char*>(dst) + dst_offset * kCopies;
@@ -156,8 +234,8 @@ auto dispatch_gather(const Problem& problem, const void* src, void* dst, const R
   constexpr int kCopies = 16 / kElementBytes;
   if constexpr (kCopies > 1) {
     const int innermost = problem.rank - 1;
-    const bool repeats = problem.rank > 0 && problem.src_stride[innermost] == 0;
-    if (repeats && problem.size[innermost] % kCopies == 0 && reinterpret_cast<std::uintptr_t>(dst) % 16 == 0) {
+    if (problem.rank > 0 && repeats_in_vectors(problem.src_stride[innermost], problem.size[innermost], kElementBytes,
+                                               reinterpret_cast<std::uintptr_t>(dst))) {
       Problem vectors = problem;
       vectors.size[innermost] /= kCopies;
       return detail::dispatch_gather<kElementBytes, kCopies>(vectors, src, dst, run);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "box.hpp"
+#include "gather_program.hpp"
 #include "tiles.hpp"
 
 namespace swizzle {
@@ -32,8 +33,11 @@ struct Plan {
 ///   1 byte  3072^2 (144 tiles) .96 / .94   4096^2 (256 tiles) 1.02 / 1.03
 ///   2 bytes 1536^2 (144 tiles) .98 / .91   2048^2 (256 tiles)  .97 / .98   (8, 3276800) .67 / .46
 ///   (65536, 16, 16): 2 bytes .40 / .21, 4 bytes .79 / .49
+/// One element a lane also where that edge makes a single tile or, of bytes, 16. us, scalar32 / vector128, 2026-11-30: bytes 64^2 5.09 / 5.20, 128^2 5.22 / 5.34, 256^2 5.34 / 5.54, 512^2
+/// 5.55 / 5.71, but 1024^2 6.34 / 5.98; 2 bytes 64^2 5.09 / 5.17, but 256^2 5.50 / 5.38.
 inline Tile select_shared_tile(const Transposition& matrices, bool chunks_fit, const DeviceTraits& device) {
-  if (!chunks_fit) return Tile::kScalar32;
+  const std::int64_t tiles = count_tiles(matrices, 128);
+  if (!chunks_fit || tiles <= (matrices.element_bytes == 1 ? 16 : 1)) return Tile::kScalar32;
   const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * matrices.element_bytes;
   const std::int64_t longer_bytes = max_of(matrices.rows, matrices.cols) * matrices.element_bytes;
   const bool is_narrow = longer_bytes <= 128 || (matrices.element_bytes <= 2 && shorter_bytes <= 32);
@@ -80,7 +84,6 @@ inline bool is_long_run(const Transposition& matrices, std::int64_t length_bytes
 ///   (20000, 49, 49)    .63 / .42    .89 / .62    .98 / .78    .98 / .87
 ///   (12000, 64, 64)    .91 / .94    .92 / 1.0    .97 / .98    .98 / 1.0
 ///   (120, 2080), 240 KiB: .76 / .86 of bytes
-///   3 rows of 16 bytes .96, a box .93, torch .95
 inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
   constexpr std::int64_t kMinBytes = std::int64_t{1} << 20;
   const FlatRun run = find_flat_shape(matrices).run;
@@ -139,8 +142,24 @@ inline bool fills_scalar32(const Transposition& matrices) {
 
 /// Whether all rows are one, and an output row repeats an element in vectors or in elements of a word.
 inline bool repeats_vectors(const Transposition& matrices, std::uint64_t dst_address) {
-  const bool has_vectors = matrices.rows * matrices.element_bytes % 16 == 0 && dst_address % 16 == 0;
-  return matrices.src_row_stride == 0 && (has_vectors || matrices.element_bytes >= 4);
+  if (matrices.src_row_stride == 0 && matrices.element_bytes >= 4) return true;
+  return repeats_in_vectors(matrices.src_row_stride, matrices.rows, matrices.element_bytes, dst_address);
+}
+
+/// Whether columns of few elements of 4 bytes or more lie side by side, and rows are long: the direct kernel then reads a
+/// stream a row. Note [Measured shares], direct / the best of the others, 24 and 64 MiB, 2026-11-30:
+///   4 bytes   2 rows .94 / .95 and .99 / .97, 3 rows .97 / .93 and 1.05 / 1.02, 5 rows 1.05 / 1.05 and 1.02 / 1.00
+///   8 bytes   2 rows .94 / .97 and 1.01 / .98, 4 rows 1.00 / .97 and .97 / .93, 5 rows 1.12 / 1.06 and 1.05 / .99, 8 rows,
+///             256 MiB, .98 / .97
+///   16 bytes  2 rows .95 / .96 and 1.01 / .99, 4 rows 1.01 / .98 and .98 / .95, 8 rows, 512 MiB, .99 / 1.03
+///   4 MiB, 2 rows .97 / .93, 1.00 / .89, .99 / .92; (3, 15, 9, 121, 5, 8) of 16 bytes, rows of 40, 1.06 / 1.02; but (47,
+///   110, 15, 4, 3, 52) of 4 bytes, whose columns lie apart, .27 / .85; 2 bytes, 2 and 4 rows, .87 / .95, .88 / 1.00
+inline bool reads_streams(const Transposition& matrices) {
+  constexpr std::int64_t kMinRowBytes = 512;
+  const std::int64_t most_rows = matrices.element_bytes == 8 ? 8 : 5;
+  return matrices.element_bytes >= 4 && matrices.rows >= 2 && matrices.rows <= most_rows &&
+         matrices.dst_col_stride == matrices.rows && matrices.src_col_stride == 1 &&
+         matrices.cols * matrices.element_bytes >= kMinRowBytes;
 }
 
 /// The tile that is fastest for a transposition. Note [Measured shares]:
@@ -214,6 +233,7 @@ inline bool wants_box(const Transposition& matrices, Tile tile) {
     case Tile::kScalar32:
       return bytes < 16 || min_of(matrices.rows, matrices.cols) <= 16;
     case Tile::kDirect:
+      if (reads_streams(matrices)) return false;
       return matrices.rows * matrices.cols > 64 || !rows_are_packed || !columns_are_packed;
     case Tile::kWindow: {
       if (leaves_windows_empty(matrices)) return true;
@@ -288,7 +308,8 @@ inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::ui
   plan.route = Route::kGather;
   const bool has_matrices = find_transposition(problem, plan.matrices);
   if (has_matrices && method == Method::kAuto) {
-    plan.tile = select_tile(plan.matrices, src_address, dst_address, device);
+    plan.tile =
+        reads_streams(plan.matrices) ? Tile::kDirect : select_tile(plan.matrices, src_address, dst_address, device);
   }
   // A named method asks for a layout in shared memory, which matters where there are matrices to transpose.
   if ((!has_matrices || method == Method::kAuto) &&

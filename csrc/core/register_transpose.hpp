@@ -114,28 +114,37 @@ SWIZZLE_HOST_DEVICE inline std::uint32_t funnel_shift_right(std::uint32_t low, s
 #endif
 }
 
-/// A chunk of the given elements, in their order: one permute a word of halves, three a word of bytes.
-template <int kElementBytes>
-SWIZZLE_HOST_DEVICE inline Opaque<16> pack(const Opaque<kElementBytes> (&element)[16 / kElementBytes]) {
-  if constexpr (kElementBytes == 16) {
+/// One value of the given elements, in their order, of 16 bytes at most: one permute a word of halves, three a word of
+/// bytes.
+template <int kElementBytes, int kCount>
+SWIZZLE_HOST_DEVICE inline Opaque<kCount * kElementBytes> pack(const Opaque<kElementBytes> (&element)[kCount]) {
+  if constexpr (kCount == 1) {
     return element[0];
   } else {
-    Opaque<16> chunk;
+    constexpr int kWords = kCount * kElementBytes / 4;
+    std::uint32_t word[kWords];
     SWIZZLE_UNROLL
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kWords; ++i) {
       if constexpr (kElementBytes == 1) {
         const std::uint32_t low = byte_permute(element[4 * i].value, element[4 * i + 1].value, 0x0040);
         const std::uint32_t high = byte_permute(element[4 * i + 2].value, element[4 * i + 3].value, 0x0040);
-        chunk.word[i] = byte_permute(low, high, 0x5410);
+        word[i] = byte_permute(low, high, 0x5410);
       } else if constexpr (kElementBytes == 2) {
-        chunk.word[i] = byte_permute(element[2 * i].value, element[2 * i + 1].value, 0x5410);
+        word[i] = byte_permute(element[2 * i].value, element[2 * i + 1].value, 0x5410);
       } else if constexpr (kElementBytes == 4) {
-        chunk.word[i] = element[i].value;
+        word[i] = element[i].value;
       } else {
-        chunk.word[i] = element[i / 2].word[i % 2];
+        word[i] = element[i / 2].word[i % 2];
       }
     }
-    return chunk;
+    if constexpr (kWords == 1) {
+      return {word[0]};
+    } else {
+      Opaque<kCount * kElementBytes> result;
+      SWIZZLE_UNROLL
+      for (int i = 0; i < kWords; ++i) result.word[i] = word[i];
+      return result;
+    }
   }
 }
 

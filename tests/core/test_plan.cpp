@@ -185,7 +185,7 @@ TEST(Plan, LeavesTinyMatricesAndUnpackedShortSidesToTheDirectKernel) {
 TEST(Plan, TakesFlatRunsWhereTilesWouldBeMostlyEmpty) {
   EXPECT_EQ(tile_of(1, 1048576, 32), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 524288, 64), Tile::kVector);
-  EXPECT_EQ(tile_of(8, 4, 1048576), Tile::kFlat);
+  EXPECT_EQ(tile_of(2, 4, 1048576 + 1), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 16, 524288), Tile::kVector);
   EXPECT_EQ(tile_of(8, 16, 16, 65536), Tile::kVector128);
   EXPECT_EQ(tile_of(4, 100, 100, 5000), Tile::kWindow);
@@ -244,6 +244,31 @@ TEST(Plan, DeinterleavesTwoToFourColumns) {
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 3, 16))).tile, Tile::kDeinterleave);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073601, 3, 3))).tile, Tile::kFlat);
   EXPECT_EQ(plan_of(canonical(matrix_view(1, 2073600, 3, 4))).route, Route::kGather);
+}
+
+TEST(Plan, ReadsFewRowsAsStreams) {
+  const auto tile_of = [](const View& view) { return plan_of(canonical(view)).tile; };
+  for (const int bytes : {4, 8, 16}) {
+    const int most = bytes == 8 ? 8 : 5;
+    for (int rows = 2; rows <= most; ++rows) {
+      EXPECT_EQ(tile_of(matrix_view(bytes, rows, 2073600, 2073600)), Tile::kDirect);
+    }
+    EXPECT_NE(tile_of(matrix_view(bytes, most + 1, 2073600, 2073600)), Tile::kDirect);
+    EXPECT_NE(tile_of(matrix_view(bytes, 3, 24, 24, 65536)), Tile::kDirect) << "rows are short";
+  }
+  EXPECT_EQ(tile_of(matrix_view(2, 3, 2073600, 2073600)), Tile::kFlat);
+  EXPECT_NE(tile_of(permuted_view(4, {47, 110, 15, 4, 3, 52}, {2, 5, 1, 3, 0, 4})), Tile::kDirect)
+      << "columns lie apart";
+}
+
+TEST(Plan, TakesSingleElementsForFewTiles) {
+  const auto tile_of = [](int bytes, std::int64_t side) {
+    return plan_of(canonical(matrix_view(bytes, side, side, side))).tile;
+  };
+  EXPECT_EQ(tile_of(1, 512), Tile::kScalar32);
+  EXPECT_EQ(tile_of(1, 1024), Tile::kVector128);
+  EXPECT_EQ(tile_of(2, 64), Tile::kScalar32);
+  EXPECT_EQ(tile_of(2, 128), Tile::kVector128);
 }
 
 TEST(Plan, TakesSmallTilesForSmallMatrices) {

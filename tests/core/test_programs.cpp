@@ -327,6 +327,40 @@ TEST_P(Programs, GatherServesEverything) {
   }
 }
 
+// Runs of four elements end and begin dimensions anywhere, at every distance from the multiples they are stored at.
+TEST_P(Programs, GatherWalksOverTheEndsOfDimensions) {
+  const int bytes = GetParam();
+  for (const std::vector<std::int64_t>& size :
+       {std::vector<std::int64_t>{5}, {3, 2}, {2, 3, 1, 2}, {99, 2, 2}, {2, 2, 2, 2, 3}, {7, 3, 5, 2, 2, 2}}) {
+    for (int shift = 0; shift < 4; ++shift) {
+      View view;
+      view.element_bytes = bytes;
+      view.size = size;
+      view.dst_offset_bytes = shift * bytes;
+      // The reverse order of dimensions, with gaps.
+      std::int64_t stride = 1 + shift % 2;
+      for (const std::int64_t extent : size) {
+        view.stride.push_back(stride);
+        stride *= extent + 1;
+      }
+      ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kDirect)) << view.describe();
+    }
+  }
+}
+
+// More dimensions than the usual arguments hold, which no fusion removes.
+TEST_P(Programs, GatherServesManyDimensions) {
+  View view;
+  view.element_bytes = GetParam();
+  std::int64_t stride = 1;
+  for (int i = 0; i < 11; ++i) {
+    view.size.push_back(2);
+    view.stride.push_back(stride);
+    stride *= 3;
+  }
+  ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kDirect));
+}
+
 TEST_P(Programs, GatherRepeatsElementsInVectors) {
   const int bytes = GetParam();
   for (const std::int64_t repeats : {1, 2, 16, 17, 64, 4096}) {
