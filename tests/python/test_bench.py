@@ -37,6 +37,7 @@ from torch_swizzle.counters import Case, CountersError, Instruction, Launch
 TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "scatter", "box")
 ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
 QUICK = ["--cpu", "--quick", "--budget", "0.001", "--group", "article", "grid"]
+STAMP = {"gpu": "G", "driver": "1", "torch": "2", "cuda": "3", "date": "2030-01-01T", "method": "M"}
 
 
 @pytest.fixture(scope="module")
@@ -385,6 +386,39 @@ def test_report_shows_counters_beside_the_model(results: Path) -> None:
         records.load_folder(results), recorded, plots="plots", details="RESULTS.md"
     )
     assert "| `scalar32` | `naive` | 65,011,712 | 5 |" in text
+
+
+def test_report_names_the_cases_in_which_a_peer_is_ahead() -> None:
+    def rows(shape: tuple[int, ...], **ms: float) -> list[records.Row]:
+        return [
+            records.Row("uint8", shape, "contiguous", "thin", name, name, ms=time)
+            for name, time in ms.items()
+        ]
+
+    auto = rows((2, 3), auto=1.04, torch=2.0, triton=1.0, geam=1.03)
+    level = rows((4, 5), auto=1.02, torch=1.0)
+    text = report.details_text([records.Record(STAMP, [*auto, *level])])
+    sentence = "A peer is ahead by more than 2 % in 1 of 2 cases: uint8 (2, 3) (`triton` 4.0 %)."
+    assert sentence in text
+    alone = report.details_text([records.Record(STAMP, rows((2, 3), auto=1.0, naive=0.5))])
+    assert "ahead" not in alone
+
+
+def test_report_says_what_the_tests_found_on_a_gpu(results: Path) -> None:
+    record = {
+        "gpu": "G",
+        "gpus": 2,
+        "date": "2030-01-01T",
+        "tests": {"passed": 1234, "failed": 1, "two_gpus": {"passed": 5}},
+        "load": {"cases": 20_000, "comparisons": 7, "differences": 2, "calls": 9, "grown": ["x"]},
+        "sanitizers": {"memcheck": {"errors": 3}, "racecheck": {"errors": 4}},
+    }
+    text = report.summary_text(
+        records.load_folder(results), None, plots="plots", details="RESULTS.md", gpu_record=record
+    )
+    assert "(2 G, 2030-01-01, `tests/gpu_record.json`): 1,234 passed and 1 failed, 5 of" in text
+    assert "7 comparisons bit by bit, 2 of which differed; 9 calls" in text
+    assert "grown in 1 places; 2 tools of compute-sanitizer, 7 errors." in text
 
 
 def test_compare_shows_what_changed(
