@@ -81,11 +81,13 @@ def shipped_cases() -> list[Case]:
         if size == 1:
             cases += [
                 Case("transpose", shape, dtype, "auto", "scatter")
-                for shape in ((500, 12, 12), (12, 8196), (333, 31, 29))
+                for shape in ((500, 12, 12), (12, 8196), (333, 31, 29), (66, 8193), (276, 275))
             ]
         if size <= 8:
             # An odd pitch, and an end that no chunk is cut by.
             cases.append(Case("transpose", (304, 515), dtype, "auto", "window"))
+            # Rows of 31 folded over 29, a row apart in the input.
+            cases.append(Case("transpose", (31, 29, 515), dtype, "auto", "window", dims=(2, 0, 1)))
             for columns in (2, 3, 4):
                 cases.append(Case("transpose", (4096, columns), dtype, "auto", "deinterleave"))
     for tile in TILES_WITH_LAYOUT:

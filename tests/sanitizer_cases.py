@@ -48,6 +48,8 @@ SHAPES = (
     (12, 2080),
     (70, 16, 16),
     (33, 31, 29),
+    (66, 515),
+    (68, 515),
 )
 
 
@@ -95,6 +97,7 @@ def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch
     yield "column-major, pitched", rows[:, 16:96].t()  # its rows stay rows: the gather
     yield "every third column", rows[:, ::3]
     yield "every second row", rows[::2]
+    yield "rows over two dimensions", base[: 15 * 13 * 37].view(15, 13, 37).permute(2, 0, 1)
     yield "expanded rows", base[:80].expand(64, 80)
     yield "expanded columns", base[:64].unsqueeze(1).expand(64, 80)
 

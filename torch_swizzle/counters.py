@@ -74,7 +74,7 @@ class CountersError(RuntimeError):
 
 @dataclass(frozen=True)
 class Case:
-    """A launch of one of this package's operators over fresh, contiguous memory."""
+    """A launch of one of this package's operators over fresh memory."""
 
     op: Literal["transpose", "bank_probe"]
     shape: tuple[int, ...]
@@ -85,6 +85,8 @@ class Case:
     """Tile policy of a transpose."""
     ways: int = 1
     """Ways of a bank probe's conflicts."""
+    dims: tuple[int, ...] = ()
+    """Order of the contiguous tensor's dimensions in the operator's input; none: its own."""
 
     @property
     def label(self) -> str:
@@ -92,7 +94,8 @@ class Case:
         shape = " x ".join(map(str, self.shape))
         if self.op == "bank_probe":
             return f"bank_probe, {self.ways}-way, {shape} floats"
-        return f"transpose, {self.tile}, {self.method}, {self.dtype}, {shape}"
+        view = f", dims {' '.join(map(str, self.dims))}" if self.dims else ""
+        return f"transpose, {self.tile}, {self.method}, {self.dtype}, {shape}{view}"
 
     @property
     def twin(self) -> Case | None:
@@ -104,8 +107,9 @@ class Case:
         return _replace(self, method="padded" if self.method == "swizzled" else "swizzled")
 
     def input(self, device: str) -> Tensor:
-        """Memory for the operator to read; its values do not matter."""
-        return torch.zeros(self.shape, dtype=dtype_of(self.dtype), device=device)
+        """What the operator reads, without memory on "meta"; its values do not matter."""
+        x = torch.zeros(self.shape, dtype=dtype_of(self.dtype), device=device)
+        return x.permute(self.dims) if self.dims else x
 
     def run(self, x: Tensor) -> Tensor:
         """Call the operator."""
@@ -227,7 +231,7 @@ def predict(case: Case) -> list[Predicted]:
     Raises:
         ValueError, NotImplementedError: what the operator raises for such a call.
     """
-    x = torch.empty(case.shape, dtype=dtype_of(case.dtype), device="meta")
+    x = case.input("meta")
     if case.op == "bank_probe":
         rows = torch.ops.swizzle._bank_probe_requests(x, case.ways)
     else:
@@ -559,7 +563,11 @@ def run_cases(cases: Iterable[Case]) -> None:
 
 def _main(listed: str) -> None:
     """The profiled process: `python -m torch_swizzle.counters CASES`, a JSON list of cases."""
-    run_cases(Case(**{**fields, "shape": tuple(fields["shape"])}) for fields in json.loads(listed))
+    sequences = ("shape", "dims")
+    run_cases(
+        Case(**{name: tuple(value) if name in sequences else value for name, value in case.items()})
+        for case in json.loads(listed)
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Integer helpers shared by layouts, programs and plans: powers of two, rounding, misalignment, division by a precomputed
-// divisor.
+// Integer helpers shared by layouts, programs and plans: powers of two, rounding, misalignment, division by a
+// precomputed divisor.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ SWIZZLE_HOST_DEVICE inline int misalignment_of(const unsigned char* address, int
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(address) & (static_cast<std::uintptr_t>(alignment) - 1));
 }
 
-/// Workers (lanes, warps), as a power of two of at most 2^most, along `count` items: fewer where a quarter would be idle.
+/// Workers (lanes, warps), as a power of two of at most 2^most, along `count` items: fewer where a quarter would be
+/// idle.
 constexpr int share_of(int count, int most) {
   int shift = most;
   while (shift > 0 && 4 * count < 3 * ((count + (1 << shift) - 1) >> shift << shift)) --shift;

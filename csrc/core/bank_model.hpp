@@ -7,14 +7,14 @@
 // least possible is one wavefront a group with a live lane; what exceeds it is called excess, and is what the hardware
 // counts as bank conflicts.
 //
-// Two groups of a load that follow one another (both halves, or both quarters of one half) are served together where each
-// of their lanes has the address of its neighbour, lane ^ 1, or each that of lane ^ 2. A lane whose partner is not live
-// passes, but for one case that was found and not explained: in the first half of a 16-byte load, if lane 31 is live,
-// both partners have to be. Groups of a store are never served together.
+// Two groups of a load that follow one another (both halves, or both quarters of one half) are served together where
+// each of their lanes has the address of its neighbour, lane ^ 1, or each that of lane ^ 2. A lane whose partner is not
+// live passes, but for one case that was found and not explained: in the first half of a 16-byte load, if lane 31 is
+// live, both partners have to be. Groups of a store are never served together.
 //
-// The ideal on Nsight Compute's source page is another: the lines of 128 bytes that the live lanes' bytes would fill, or
-// what the request takes where that is less. The two differ where few live lanes are spread over the groups of an access
-// of 8 or 16 bytes, and where groups are served together.
+// The ideal on Nsight Compute's source page is another: the lines of 128 bytes that the live lanes' bytes would fill,
+// or what the request takes where that is less. The two differ where few live lanes are spread over the groups of an
+// access of 8 or 16 bytes, and where groups are served together.
 //
 // All of this was measured, on an H200 on 2026-11-30: docs/banks.md says how.
 #pragma once
@@ -164,9 +164,9 @@ constexpr Wavefronts count_wavefronts(const WarpRequest& request) {
 }
 
 /// The least wavefronts that a request can take in any layout that keeps aligned chunks of `chunk_bytes` (a power of
-/// two) whole. Its offsets only say which words of which chunk a lane wants: take those of the row-major tile. The words
-/// at one place within chunks have kLineBytes / chunk_bytes banks between them, since chunks are aligned; what a group
-/// wants of them beyond that has to wait. Example: 4 bytes a lane, from 32 chunks of 16 bytes, take at least 4.
+/// two) whole. Its offsets only say which words of which chunk a lane wants: take those of the row-major tile. The
+/// words at one place within chunks have kLineBytes / chunk_bytes banks between them, since chunks are aligned; what a
+/// group wants of them beyond that has to wait. Example: 4 bytes a lane, from 32 chunks of 16 bytes, take at least 4.
 constexpr int least_wavefronts(const WarpRequest& request, int chunk_bytes) {
   if (chunk_bytes < kWordBytes) return count_wavefronts(request).ideal;
   const int places = (chunk_bytes < kLineBytes ? chunk_bytes : kLineBytes) / kWordBytes;

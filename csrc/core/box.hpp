@@ -3,8 +3,8 @@
 // Whatever the order of the dimensions, the box that fills a block's memory with the longest runs on both sides is made
 // of the dimensions that are innermost in the input and those that are innermost in the output, short ones merged with
 // their neighbours: a run of the input is the whole extent of its innermost dimensions and a part of the next one, and
-// so is a run of the output. (Source of the idea: A.-P. Hynninen, D. I. Lyakh, "cuTT: A High-Performance Tensor Transpose
-// Library for CUDA Compatible GPUs", arXiv:1705.01598, where it is called packed.)
+// so is a run of the output. (Source of the idea: A.-P. Hynninen, D. I. Lyakh, "cuTT: A High-Performance Tensor
+// Transpose Library for CUDA Compatible GPUs", arXiv:1705.01598, where it is called packed.)
 #pragma once
 
 #include <initializer_list>
@@ -17,11 +17,18 @@ namespace swizzle {
 
 /// Most dimensions of a problem that is moved in boxes.
 inline constexpr int kMaxBoxRank = 8;
-/// Most bytes of a box, of its image in shared memory with everything that keeps its rows apart, and of the image with
-/// the tables by which a block finds its way (core/box_program.hpp): five blocks share an SM of 227 KiB.
+/// Most bytes of a box: five blocks share an SM of 227 KiB.
 inline constexpr int kBoxBytes = 32 * 1024;
-inline constexpr int kBoxImageBytes = 36 * 1024;
-inline constexpr int kBoxSharedBytes = 44 * 1024;
+/// Most bytes of a box of bytes that is cut nowhere: four blocks share an SM. Share of a copy with 32 / 40 KiB (H200,
+/// 2026-11-30): (7, 33, 92, 168, 32) .60 / .72, (69, 53, 61, 10, 57) .67 / .75; but boxes that stay cut are slower.
+inline constexpr int kWholeBoxBytes = 40 * 1024;
+/// What the image of a box in shared memory may take besides, to keep its rows apart, and what the tables may by which
+/// a block finds its way (core/box_program.hpp).
+inline constexpr int kBoxSpareBytes = 4 * 1024;
+inline constexpr int kBoxTableBytes = 8 * 1024;
+inline constexpr int kMaxBoxImageBytes = kWholeBoxBytes + kBoxSpareBytes;
+/// Most shared memory of a block.
+inline constexpr int kMaxBoxSharedBytes = kMaxBoxImageBytes + kBoxTableBytes;
 /// A sector: the least that device memory moves.
 inline constexpr int kSectorBytes = 32;
 /// Most elements of a run of the output as it is stored.
@@ -35,8 +42,8 @@ struct Box {
   std::int64_t src_stride[kMaxBoxRank];
   std::int64_t dst_stride[kMaxBoxRank];
   int extent[kMaxBoxRank];
-  /// Dimensions from the densest of the input on. The first `input_dims` of them are one piece of the input within a box;
-  /// a run of the input is one piece or several that follow one another.
+  /// Dimensions from the densest of the input on. The first `input_dims` of them are one piece of the input within a
+  /// box; a run of the input is one piece or several that follow one another.
   int input_order[kMaxBoxRank];
   int input_dims = 0;
   int input_run = 1;
@@ -47,8 +54,9 @@ struct Box {
   /// dimension is a multiple of its extent.
   int input_cut = -1;
   int output_cut = -1;
-  /// Runs of the output are stored in parts that repeat: `run_steps` steps of dimension `run_dim` with everything inside
-  /// it. Where they can, parts begin at the same place of a 16-byte vector, and lanes find their elements once for all.
+  /// Runs of the output are stored in parts that repeat: `run_steps` steps of dimension `run_dim` with everything
+  /// inside it. Where they can, parts begin at the same place of a 16-byte vector, and lanes find their elements once
+  /// for all.
   int run_dim = 0;
   int run_steps = 1;
   /// Bytes between neighbours along a dimension, in the image of a box in shared memory. Equal to those of the input
@@ -57,7 +65,8 @@ struct Box {
   int image_bytes = 0;
   int skew_dim = -1;  // a chunk is left free after every 2^skew_shift steps along this dimension
   int skew_shift = kNoSkew;
-  bool is_aligned = false;  // every piece of the input begins at a multiple of 16 bytes
+  int most_image_bytes = 0;  // that its layout may take
+  bool is_aligned = false;   // every piece of the input begins at a multiple of 16 bytes
 
   std::int64_t tiles(int dim) const { return ceil_div(size[dim], extent[dim]); }
   std::int64_t block_count() const {
@@ -139,11 +148,11 @@ inline std::int64_t sector_step(std::int64_t whole, int element_bytes) {
   return step;
 }
 
-// Doubles the extent where the shorter side's run ends, in turns, until the box is full. Runs of the output grow twice as
-// long as those of the input for elements of up to 4 bytes, whose ends are stored one by one, and half as long for 16
-// bytes. Share of a copy's speed, geometric mean of the boxes among 200 random permutes (H200, 2026-11-30), output to
-// input 2:1 / 1:1 / 1:2: 1 byte .60 / .57 / .50, 2 bytes .72 / .67 / .67, 4 bytes .83 / .81 / .78, 8 bytes .84 / .84 / .83,
-// 16 bytes .82 / .84 / .87.
+// Doubles the extent where the shorter side's run ends, in turns, until the box is full. Runs of the output grow twice
+// as long as those of the input for elements of up to 4 bytes, whose ends are stored one by one, and half as long for
+// 16 bytes. Share of a copy's speed, geometric mean of the boxes among 200 random permutes (H200, 2026-11-30), output
+// to input 2:1 / 1:1 / 1:2: 1 byte .60 / .57 / .50, 2 bytes .72 / .67 / .67, 4 bytes .83 / .81 / .78, 8 bytes .84 / .84
+// / .83, 16 bytes .82 / .84 / .87.
 inline void grow_box(Box& box, BoxSide& input, BoxSide& output, std::int64_t max_elements) {
   const int output_weight = box.element_bytes <= 4 ? 2 : 1;
   const int input_weight = box.element_bytes == 16 ? 2 : 1;
@@ -199,8 +208,8 @@ inline void balance_cut(Box& box, const BoxSide& side, std::int64_t max_elements
   box.extent[dim] = static_cast<int>(min_of(extent, box.size[dim]));
 }
 
-// Makes what follows a whole number of chunks, at least `least_bytes`, pieces of their own, so that pitches between them
-// can be chosen.
+// Makes what follows a whole number of chunks, at least `least_bytes`, pieces of their own, so that pitches between
+// them can be chosen.
 inline void split_input_run(Box& box, int least_bytes) {
   std::int64_t bytes = box.element_bytes;
   for (int i = 0; i < box.input_dims; ++i) {
@@ -222,7 +231,7 @@ inline bool has_aligned_pieces(const Box& box) {
 }
 
 // Lays the pieces of the input out, with `spare_chunks` more than are needed between those that are neighbours in the
-// output; false where the image would be larger than kBoxImageBytes.
+// output; false where the image would be larger than it may.
 inline bool lay_out_pieces(Box& box, int spare_chunks) {
   const int bytes = box.element_bytes;
   // Pieces keep 30 bytes apart where the chunks that cover them may overhang on both ends.
@@ -235,19 +244,19 @@ inline bool lay_out_pieces(Box& box, int spare_chunks) {
     } else {
       const std::int64_t residue = box.src_stride[i] * bytes % 16;
       const std::int64_t pitch = (ceil_div(end - residue, 16) + spare_chunks) * 16 + residue;
-      if (pitch * box.extent[i] > kBoxImageBytes) return false;
+      if (pitch * box.extent[i] > box.most_image_bytes) return false;
       box.image_pitch[i] = static_cast<int>(pitch);
       end = box.image_offset(i, box.extent[i] - 1) + pitch;
       spare_chunks = 0;
     }
   }
   box.image_bytes = static_cast<int>((end + 15) / 16 * 16 + 16);
-  return box.image_bytes <= kBoxImageBytes;
+  return box.image_bytes <= box.most_image_bytes;
 }
 
-// Chooses the parts in which runs of the output are stored: whole runs where they are short or many; else parts of about
-// kPartBytes along the outermost dimension whose steps are not much longer, or as many steps as come back to the same
-// place of a vector if that leaves enough parts.
+// Chooses the parts in which runs of the output are stored: whole runs where they are short or many; else parts of
+// about kPartBytes along the outermost dimension whose steps are not much longer, or as many steps as come back to the
+// same place of a vector if that leaves enough parts.
 inline void choose_parts(Box& box) {
   constexpr int kPartBytes = 512;
   constexpr int kMinRuns = 8;
@@ -350,8 +359,8 @@ class GatherSample {
   int index_[kGroups * kLanes][kMaxBoxRank];
 };
 
-// Chooses the image's pitches, and along which dimension of a run it is skewed, so that lanes which walk along the output
-// meet the banks in turn. Returns the wavefronts of a GatherSample, INT32_MAX where no image fits.
+// Chooses the image's pitches, and along which dimension of a run it is skewed, so that lanes which walk along the
+// output meet the banks in turn. Returns the wavefronts of a GatherSample, INT32_MAX where no image fits.
 inline int spread_over_banks(Box& box) {
   const int most_spare_chunks = box.element_bytes < 8 ? 3 : 7;
   box.skew_dim = -1;
@@ -403,7 +412,7 @@ inline bool lay_out_image(Box& box, bool can_split) {
     if (can_split) split_input_run(split, piece_bytes);
     split.is_aligned = can_split && has_aligned_pieces(split);
     const int wavefronts = spread_over_banks(split);
-    if (wavefronts < least && split.shared_bytes() <= kBoxSharedBytes) {
+    if (wavefronts < least && split.shared_bytes() <= split.most_image_bytes + kBoxTableBytes) {
       least = wavefronts;
       box = split;
     }
@@ -420,6 +429,7 @@ inline bool find_box(const Problem& problem, std::uint64_t src_address, std::int
   if (problem.is_empty || problem.rank < 1 || problem.rank > kMaxBoxRank) return false;
   box.element_bytes = problem.element_bytes;
   box.rank = problem.rank;
+  box.most_image_bytes = static_cast<int>(max_of<std::int64_t>(max_bytes, kBoxBytes)) + kBoxSpareBytes;
   std::int64_t dst_stride = 1;
   for (int i = box.rank - 1; i >= 0; --i) {
     if (problem.src_stride[i] == 0) return false;

@@ -2,13 +2,13 @@
 // the dimensions: attention heads, several short dimensions on either side, rows that stay as they are.
 //
 // A block brings its box into an image in shared memory, in the input's order: every piece of the input as the chunks
-// that cover it, by asynchronous copies, at the misalignment that it has. A lane gathers the elements of a 16-byte vector
-// of the output one by one and stores the vector.
+// that cover it, by asynchronous copies, at the misalignment that it has. A lane gathers the elements of a 16-byte
+// vector of the output one by one and stores the vector.
 //
 // Three tables in shared memory hold where things lie, so that neither the number of dimensions nor their lengths cost
-// anything per chunk, vector or element: pieces of the input, runs of the output (in the parts that a box chose), and the
-// elements of such a part. (Decomposing chunk and vector numbers by division instead took 17 to 35 instructions a byte:
-// random permutes of bytes .52 of a copy, issue slots 85 % busy; H200, 2026-11-30.)
+// anything per chunk, vector or element: pieces of the input, runs of the output (in the parts that a box chose), and
+// the elements of such a part. (Decomposing chunk and vector numbers by division instead took 17 to 35 instructions a
+// byte: random permutes of bytes .52 of a copy, issue slots 85 % busy; H200, 2026-11-30.)
 #pragma once
 
 #include "bank_model.hpp"
@@ -89,7 +89,7 @@ struct BoxProgram {
   static constexpr int kThreads = 256;
   static constexpr int kWarpShift = log2_floor(kThreads / kLanes);
   static constexpr int kChunkElements = 16 / kElementBytes;
-  static constexpr int kSharedBytes = kBoxSharedBytes;
+  static constexpr int kSharedBytes = kMaxBoxSharedBytes;
   static constexpr std::int64_t kMinKeptBytes = std::int64_t{160} << 20;
   static constexpr bool kHasPreparation = true;
 
@@ -222,8 +222,8 @@ struct BoxProgram {
       for (int entry = first_entry; entry <= last_entry; entry += entry_step) {
         const Run run = unpack_run(memory.template load_shared<Opaque<16>>(2, entry));
         unsigned char* dst = tile.dst + run.offset;
-        // The first lane's vector begins so many elements before the run, all of it if it is a whole one. The vector that the
-        // run's beginning cuts belongs to the part before if there is one.
+        // The first lane's vector begins so many elements before the run, all of it if it is a whole one. The vector
+        // that the run's beginning cuts belongs to the part before if there is one.
         const int first = element - misalignment_of(dst, args.alignment) / kElementBytes;
         if (first >= min_of(args.run_elements, run.length) || first <= (run.continues ? -1 : -kChunkElements)) continue;
         const int end = min_of(first + kChunkElements, run.length);
@@ -256,8 +256,8 @@ struct BoxProgram {
     bool is_inside = true;  // of the problem
   };
 
-  // A piece of the input: the chunk in which it begins, in bytes from the one in which the box begins, and in the image;
-  // how far into that chunk; whether the input's end may cut its last one.
+  // A piece of the input: the chunk in which it begins, in bytes from the one in which the box begins, and in the
+  // image; how far into that chunk; whether the input's end may cut its last one.
   struct Piece {
     std::int64_t offset = 0;
     int image = 0;
@@ -266,8 +266,8 @@ struct BoxProgram {
     bool reaches_end = false;
   };
 
-  // A part of a run of the output. `length`: elements to the run's end, 0 outside of the problem; `continues`: its first
-  // vector is not its own if it begins before it.
+  // A part of a run of the output. `length`: elements to the run's end, 0 outside of the problem; `continues`: its
+  // first vector is not its own if it begins before it.
   struct Run {
     std::int64_t offset = 0;
     int image = 0;
@@ -275,11 +275,11 @@ struct BoxProgram {
     bool continues = false;
   };
 
-  // A piece in 8 bytes: 47 bits of offset, whether it reaches the end, and 16 bits of image and misalignment, all of them
-  // set outside of the problem.
+  // A piece in 8 bytes: 47 bits of offset, whether it reaches the end, and 16 bits of image and misalignment, all of
+  // them set outside of the problem.
   static constexpr std::uint32_t kOutside = 0xffff;
   static constexpr std::uint32_t kReachesEnd = 0x8000;
-  static_assert(kBoxImageBytes < 0xfff0);
+  static_assert(kMaxBoxImageBytes < 0xfff0);
   SWIZZLE_HOST_DEVICE static Opaque<8> pack_piece(const Piece& piece) {
     const std::uint32_t place =
         piece.is_inside ? static_cast<std::uint32_t>(piece.image + piece.misalignment) : kOutside;
@@ -361,8 +361,8 @@ struct BoxProgram {
     }
   }
 
-  // Where in the image the elements of a vector lie, of a part that begins at 0: those from `first` to before `end`, and
-  // the nearest of these for the others.
+  // Where in the image the elements of a vector lie, of a part that begins at 0: those from `first` to before `end`,
+  // and the nearest of these for the others.
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void find_elements(Memory& memory, const BoxArguments& args, int first, int end,
                                                 int (&offset)[kChunkElements]) {
@@ -403,9 +403,9 @@ struct BoxProgram {
     int lanes() const { return groups << lanes_shift; }  // along a run
   };
 
-  // The placement with lanes that begin at multiples of `alignment` bytes. Warps walk side by side along a run, or along
-  // neighbouring runs: the turns that this takes are weighed, and how often the elements of a vector must be looked up
-  // again because a lane's next run is aligned in another way, which takes as long as a vector's elements do.
+  // The placement with lanes that begin at multiples of `alignment` bytes. Warps walk side by side along a run, or
+  // along neighbouring runs: the turns that this takes are weighed, and how often the elements of a vector must be
+  // looked up again because a lane's next run is aligned in another way, which takes as long as a vector's elements do.
   static Placement place(const BoxArguments& args, const void* dst, int alignment) {
     Placement best;
     best.alignment = alignment;
@@ -434,9 +434,9 @@ struct BoxProgram {
     return best;
   }
 
-  // Lanes begin at sectors, so that these are written as a whole: boxes among 200 random permutes, 4 bytes .83 to .87 of a
-  // copy, 8 bytes .89 to .93, 16 bytes .89 to .92 (H200, 2026-11-30). Elements of 1 and 2 bytes, whose vectors cost more,
-  // begin at 16 bytes where that takes fewer of them (at sectors always .762 to .757 and .863 to .864).
+  // Lanes begin at sectors, so that these are written as a whole: boxes among 200 random permutes, 4 bytes .83 to .87
+  // of a copy, 8 bytes .89 to .93, 16 bytes .89 to .92 (H200, 2026-11-30). Elements of 1 and 2 bytes, whose vectors
+  // cost more, begin at 16 bytes where that takes fewer of them (at sectors always .762 to .757 and .863 to .864).
   static void place_lanes(BoxArguments& args, const void* dst) {
     Placement placement = place(args, dst, kSectorBytes);
     if (kElementBytes <= 2) {

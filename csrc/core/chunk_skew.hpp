@@ -25,7 +25,8 @@ constexpr int log2_of_factor(std::int64_t value) {
   return result;
 }
 
-/// The shift for lanes `stride` bytes apart: one free chunk a stride if it is a power of two, an odd number of them else.
+/// The shift for lanes `stride` bytes apart: one free chunk a stride if it is a power of two, an odd number of them
+/// else.
 constexpr int skew_shift_for(std::int64_t stride) { return max_of(kMinSkewShift, log2_of_factor(stride)); }
 
 }  // namespace swizzle

@@ -19,9 +19,9 @@
 
 namespace swizzle {
 
-/// Keeps a value of a loop in a register. The compiler takes what derives from the numbers of a thread and a block to be
-/// cheap and computes it anew in every turn: 12 of the 90 instructions that a vector of bytes took in the box program, 20
-/// of 75 in the flat one.
+/// Keeps a value of a loop in a register. The compiler takes what derives from the numbers of a thread and a block to
+/// be cheap and computes it anew in every turn: 12 of the 90 instructions that a vector of bytes took in the box
+/// program, 20 of 75 in the flat one.
 SWIZZLE_HOST_DEVICE inline void keep_in_register([[maybe_unused]] int& value) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(value));

@@ -149,13 +149,13 @@ inline CopyReason plan_copy_with_gaps(const OrderedDims& dims, const CopyView& v
 
 }  // namespace detail
 
-/// Decides on a copy and, if it is taken, fills in `copy`. Taken are transpositions that a tile serves or the direct kernel reads in streams, and permuted or
-/// pitched runs that move in wider pieces than the view's own elements, since a copy element by element is bound by its
-/// instructions: torch 2.11 took 282 us or more for 2^26 elements of 1 or 2 bytes on an H200 (2026-11-29), whatever the
-/// strides, where a memory copy took 36 or 67.
+/// Decides on a copy and, if it is taken, fills in `copy`. Taken are transpositions that a tile serves or the direct
+/// kernel reads in streams, and permuted or pitched runs that move in wider pieces than the view's own elements, since
+/// a copy element by element is bound by its instructions: torch 2.11 took 282 us or more for 2^26 elements of 1 or 2
+/// bytes on an H200 (2026-11-29), whatever the strides, where a memory copy took 36 or 67.
 ///
-/// The destination may be dense in any order of its dimensions; transpositions may also go into a destination with gaps,
-/// such as a slice, whose innermost stride is 1.
+/// The destination may be dense in any order of its dimensions; transpositions may also go into a destination with
+/// gaps, such as a slice, whose innermost stride is 1.
 inline CopyReason plan_copy(const CopyView& view, const DeviceTraits& device, CopyPlan& copy) {
   std::int64_t bytes = view.element_bytes;
   for (int i = 0; i < view.rank; ++i) bytes *= view.size[i];

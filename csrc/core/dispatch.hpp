@@ -33,29 +33,29 @@ auto dispatch_element_bytes(int element_bytes, const Visitor& visitor) {
 }
 
 /// The same for one policy's tile program.
-template <class Policy, class Visitor>
+template <class Policy, class Arguments = TileArguments, class Visitor>
 auto dispatch_layout(Method layout, const Visitor& visitor) {
   using Layouts = LayoutsFor<Policy>;
   switch (layout) {
     case Method::kNaive:
-      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Naive>>{});
+      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Naive, Arguments>>{});
     case Method::kPadded:
-      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Pad>>{});
+      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Pad, Arguments>>{});
     default:
-      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Xor>>{});
+      return visitor(ProvenProgram<TileProgram<Policy, typename Layouts::Xor, Arguments>>{});
   }
 }
 
 /// The same for a tile that has a layout (has_layout).
-template <int kElementBytes, class Visitor>
+template <int kElementBytes, class Arguments = TileArguments, class Visitor>
 auto dispatch_tile_program(Tile tile, Method layout, const Visitor& visitor) {
   switch (tile) {
     case Tile::kVector:
       return dispatch_layout<VectorPolicy<kElementBytes>>(layout, visitor);
     case Tile::kVector128:
-      return dispatch_layout<Vector128Policy<kElementBytes>>(layout, visitor);
+      return dispatch_layout<Vector128Policy<kElementBytes>, Arguments>(layout, visitor);
     default:
-      return dispatch_layout<Scalar32Policy<kElementBytes>>(layout, visitor);
+      return dispatch_layout<Scalar32Policy<kElementBytes>, Arguments>(layout, visitor);
   }
 }
 
@@ -85,6 +85,19 @@ auto dispatch_flat(const Transposition& matrices, const Visitor& visitor) {
   }
 }
 
+/// The same for the scatter programs of single bytes.
+template <class Visitor>
+auto dispatch_byte_scatter(const Transposition& matrices, const Visitor& visitor) {
+  switch (byte_row_lanes(matrices.rows, matrices.cols)) {
+    case 2:
+      return visitor(ByteScatterProgram<2>{});
+    case 4:
+      return visitor(ByteScatterProgram<4>{});
+    default:
+      return visitor(ByteScatterProgram<1>{});
+  }
+}
+
 /// The same for the scatter programs.
 template <int kElementBytes, class Visitor>
 auto dispatch_scatter(const Transposition& matrices, const void* src, const void* dst, const Visitor& visitor) {
@@ -92,7 +105,7 @@ auto dispatch_scatter(const Transposition& matrices, const void* src, const void
     switch (
         scatter_piece_bytes(matrices, reinterpret_cast<std::uintptr_t>(src), reinterpret_cast<std::uintptr_t>(dst))) {
       case 1:
-        return visitor(ByteScatterProgram{});
+        return dispatch_byte_scatter(matrices, visitor);
       case 4:
         return visitor(WordScatterProgram<1, 4>{});
       default:
@@ -100,6 +113,14 @@ auto dispatch_scatter(const Transposition& matrices, const void* src, const void
     }
   }
   return visitor(WordScatterProgram<kElementBytes, 16>{});
+}
+
+/// The same for the window programs.
+template <int kElementBytes, class Visitor>
+auto dispatch_window(const Transposition& matrices, const Visitor& visitor) {
+  using Policy = WindowPolicy<kElementBytes>;
+  if (windows_fold_rows(matrices)) return visitor(WindowProgram<Policy, FoldedWindowRows>{});
+  return visitor(WindowProgram<Policy>{});
 }
 
 /// Calls visitor(program) with an object of the planned program's type and returns its result. `tile` is one that
@@ -113,7 +134,11 @@ auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, c
   }
   if constexpr (kElementBytes <= 8) {
     if (tile == Tile::kDeinterleave) return dispatch_deinterleave<kElementBytes>(matrices, visitor);
-    if (tile == Tile::kWindow) return visitor(WindowProgram<WindowPolicy<kElementBytes>>{});
+    if (tile == Tile::kWindow) return dispatch_window<kElementBytes>(matrices, visitor);
+  }
+  // (Tiles of 256 bytes are for large problems, where a shorter prologue gains nothing.)
+  if (tile != Tile::kVector && is_near_matrix(matrices)) {
+    return dispatch_tile_program<kElementBytes, MatrixArguments>(tile, layout, visitor);
   }
   return dispatch_tile_program<kElementBytes>(tile, layout, visitor);
 }

@@ -39,14 +39,17 @@ struct FlatShape {
 inline constexpr std::int64_t kFlatImageBytes = 24 * 1024;
 inline constexpr std::int64_t kMaxFlatImageBytes = 32 * 1024;
 
-/// The shape for a transposition, or rows == 0 where a block cannot take a useful part of it: columns are more than 128,
-/// rows more than 192 (of 129 rows a window fills one of its tiles and next to nothing of another), or not packed. Runs
-/// of a matrix are of equal length, and shorter where blocks would be too few. Tall matrices are cut into runs even if
-/// they fit as a whole, unless they are small or can be scattered: (3072, 1024, 24) bytes .93, gathered as a whole .61,
-/// scattered .98; (3423, 700, 7) of 2 bytes .75, as a whole .98 (H200, 2026-11-30).
-inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most_image_bytes = kFlatImageBytes) {
+/// Most rows that are taken as few: of 129 a window fills one of its tiles and next to nothing of another.
+inline constexpr std::int64_t kMaxFlatRows = 192;
+
+/// The shape for a transposition, or rows == 0 where a block cannot take a useful part of it: columns are more than
+/// 128, rows more than `most_rows`, or not packed. Runs of a matrix are of equal length, and shorter where blocks would
+/// be too few. Tall matrices are cut into runs even if they fit as a whole, unless they are small or can be scattered:
+/// (3072, 1024, 24) bytes .93, gathered as a whole .61, scattered .98; (3423, 700, 7) of 2 bytes .75, as a whole .98
+/// (H200, 2026-11-30).
+inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most_image_bytes = kFlatImageBytes,
+                                 std::int64_t most_rows = kMaxFlatRows) {
   constexpr std::int64_t kMaxCols = 128;
-  constexpr std::int64_t kMaxRows = 192;
   constexpr std::int64_t kMinBlocks = 256;
   constexpr std::int64_t kMinImageBytes = 4 * 1024;
   constexpr std::int64_t kMinTallBytes = 16 * 1024;
@@ -80,10 +83,18 @@ inline FlatShape find_flat_shape(const Transposition& problem, std::int64_t most
   if (rows_are_packed && problem.cols <= kMaxCols) {
     return {FlatRun::kRows, split(problem.rows, problem.cols * problem.element_bytes, rows_unit), problem.cols, 1};
   }
-  if (cols_are_packed && problem.rows <= kMaxRows) {
+  if (cols_are_packed && problem.rows <= most_rows) {
     return {FlatRun::kColumns, problem.rows, split(problem.cols, problem.rows * problem.element_bytes, 2 * chunk), 1};
   }
   return {};
+}
+
+/// The same for the scatter programs, which take more rows of bytes: windows are mostly empty there. Share of a copy,
+/// 48 MiB, scattered / the best of windows, boxes and flat runs (H200, 2026-11-30): 231 rows .90 / .79, 265 rows .85 /
+/// .58, 301 rows .83 / .58, 373 rows .75 / .65, 501 rows .69 / .64, 770 rows level; in words, 280 rows .85 / .60.
+inline FlatShape find_scatter_shape(const Transposition& problem, std::int64_t most_image_bytes = kFlatImageBytes) {
+  constexpr std::int64_t kMaxByteRows = 512;
+  return find_flat_shape(problem, most_image_bytes, problem.element_bytes == 1 ? kMaxByteRows : kMaxFlatRows);
 }
 
 /// Whether every output row, and so every vector of it, begins at a multiple of 16 bytes.
@@ -152,8 +163,8 @@ struct FlatProgram {
       if (kRun == FlatRun::kRows) {
         args.segment_division = FastDivision(static_cast<std::uint32_t>(shape.rows / (kLanesAlong * kChunkElements)));
       }
-      // Lanes of a column are 16 * cols bytes apart: they meet 8 or 4 to a bank without a skew, but 2 where `cols` is twice
-      // an odd number, which a skew can make 4 (14, 50 and 78 columns).
+      // Lanes of a column are 16 * cols bytes apart: they meet 8 or 4 to a bank without a skew, but 2 where `cols` is
+      // twice an odd number, which a skew can make 4 (14, 50 and 78 columns).
       if (shape.cols % 4 == 0) args.skew_shift = skew_shift_for(16 * shape.cols);
     }
     set_step(args);
@@ -252,10 +263,10 @@ struct FlatProgram {
     args.step_offset = skewed(units * (kRun == FlatRun::kColumns ? 1 : unit) * kElementBytes, args.skew_shift);
   }
 
-  // kColumns: how far segments lie apart in the image. An odd number of chunks suits most; how many more are best depends
-  // on where the input's rows begin, and a few requests of the first warp tell (1 to 3 us of host time). Wavefronts of a
-  // load and us for 32 MiB of bytes, odd number / chosen: 9 rows 3.1 / 2.0, 29.0 / 25.4, 13 rows 3.2 / 2.0, 29.0 / 25.8, 17
-  // rows 3.4 / 2.0, 28.4 / 26.1, 31 rows 3.6 / 2.1, 28.5 / 26.6 (H200, 2026-11-30).
+  // kColumns: how far segments lie apart in the image. An odd number of chunks suits most; how many more are best
+  // depends on where the input's rows begin, and a few requests of the first warp tell (1 to 3 us of host time).
+  // Wavefronts of a load and us for 32 MiB of bytes, odd number / chosen: 9 rows 3.1 / 2.0, 29.0 / 25.4, 13 rows 3.2 /
+  // 2.0, 29.0 / 25.8, 17 rows 3.4 / 2.0, 28.4 / 26.1, 31 rows 3.6 / 2.1, 28.5 / 26.6 (H200, 2026-11-30).
   static void choose_segments(FlatArguments& args) {
     constexpr int kMostSpareBytes = 2048;
     constexpr int kMostSpareChunks = 8;

@@ -41,8 +41,8 @@ struct GatherProgram {
   static constexpr int kThreads = 256;
   /// Elements that a thread reads one after another and stores at once: four, in 16 bytes at most.
   static constexpr int kRun = kCopies > 1 ? 1 : min_of(4, 16 / kElementBytes);
-  /// Runs of a thread, a block's width apart. Of 16 bytes two: attention heads (8, 2048, 32, 128) of 2 bytes 70.3 us with
-  /// four, 69.4 with two, 69.2 with one, which loses 1 to 6 % on a fifth of their size (H200, 2026-11-30).
+  /// Runs of a thread, a block's width apart. Of 16 bytes two: attention heads (8, 2048, 32, 128) of 2 bytes 70.3 us
+  /// with four, 69.4 with two, 69.2 with one, which loses 1 to 6 % on a fifth of their size (H200, 2026-11-30).
   static constexpr int kRuns = kElementBytes == 16 ? 2 : 4 / kRun;
   static constexpr int kRunsPerBlock = kThreads * kRuns;
   static constexpr std::int64_t kMaxElements = (std::int64_t{1} << 31) - 2 * kRunsPerBlock * kRun;
@@ -227,8 +227,8 @@ auto dispatch_gather(const Problem& problem, const void* src, void* dst, const R
 
 }  // namespace detail
 
-/// Calls `run(program, arguments, blocks)` for each piece of a problem, with the program that its offsets ask for. Where
-/// the innermost dimension repeats elements of the input, whole 16-byte vectors of it count as one.
+/// Calls `run(program, arguments, blocks)` for each piece of a problem, with the program that its offsets ask for.
+/// Where the innermost dimension repeats elements of the input, whole 16-byte vectors of it count as one.
 template <int kElementBytes, class Run>
 auto dispatch_gather(const Problem& problem, const void* src, void* dst, const Run& run) {
   constexpr int kCopies = 16 / kElementBytes;

@@ -1,5 +1,5 @@
-// Storing a part of a 16-byte chunk in as few accesses as its ends allow: a beginning or an end takes at most one each of
-// 8, 4, 2 and 1 bytes.
+// Storing a part of a 16-byte chunk in as few accesses as its ends allow: a beginning or an end takes at most one each
+// of 8, 4, 2 and 1 bytes.
 #pragma once
 
 #include "register_transpose.hpp"

@@ -1,5 +1,5 @@
-// The phases of a program over shared memory, each run by all threads of a block and ended by a barrier: `prepare`, which
-// some programs have, `load`, `store`.
+// The phases of a program over shared memory, each run by all threads of a block and ended by a barrier: `prepare`,
+// which some programs have, `load`, `store`.
 #pragma once
 
 #include <type_traits>

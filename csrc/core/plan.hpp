@@ -33,8 +33,9 @@ struct Plan {
 ///   1 byte  3072^2 (144 tiles) .96 / .94   4096^2 (256 tiles) 1.02 / 1.03
 ///   2 bytes 1536^2 (144 tiles) .98 / .91   2048^2 (256 tiles)  .97 / .98   (8, 3276800) .67 / .46
 ///   (65536, 16, 16): 2 bytes .40 / .21, 4 bytes .79 / .49
-/// One element a lane also where that edge makes a single tile or, of bytes, 16. us, scalar32 / vector128, 2026-11-30: bytes 64^2 5.09 / 5.20, 128^2 5.22 / 5.34, 256^2 5.34 / 5.54, 512^2
-/// 5.55 / 5.71, but 1024^2 6.34 / 5.98; 2 bytes 64^2 5.09 / 5.17, but 256^2 5.50 / 5.38.
+/// One element a lane also where that edge makes a single tile or, of bytes, 16. us, scalar32 / vector128, 2026-11-30:
+/// bytes 64^2 5.09 / 5.20, 128^2 5.22 / 5.34, 256^2 5.34 / 5.54, 512^2 5.55 / 5.71, but 1024^2 6.34 / 5.98; 2 bytes
+/// 64^2 5.09 / 5.17, but 256^2 5.50 / 5.38.
 inline Tile select_shared_tile(const Transposition& matrices, bool chunks_fit, const DeviceTraits& device) {
   const std::int64_t tiles = count_tiles(matrices, 128);
   if (!chunks_fit || tiles <= (matrices.element_bytes == 1 ? 16 : 1)) return Tile::kScalar32;
@@ -57,8 +58,24 @@ inline bool windows_pay(const Transposition& matrices) {
   constexpr std::int64_t kMinBytes = std::int64_t{6} << 20;
   if (!windows_fit(matrices) || matrices.byte_count() < kMinBytes) return false;
   if (matrices.element_bytes <= 2) return matrices.rows >= 128 && matrices.cols >= 40;
-  const std::int64_t tile_cols = 512 / matrices.element_bytes;
-  return 10 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) >= 3 * 128 * tile_cols;
+  const std::int64_t tile_cols = window_row_bytes(matrices.element_bytes) / matrices.element_bytes;
+  return 10 * min_of<std::int64_t>(matrices.rows, kWindowRows) * min_of(matrices.cols, tile_cols) >=
+         3 * kWindowRows * tile_cols;
+}
+
+/// Whether windows of folded rows beat windows of the rows as they are, and boxes: on problems of some size, where they
+/// fill their tiles. Note [Measured shares], 2026-11-30, folded windows / the best of the others:
+///   1 byte   (31, 29, 137, 78, 13) .74 / .58, (131, 6, 19, 158, 11) .69 / .66
+///   2 bytes  (8, 179, 6, 15, 887) .79 / .63, (238, 5, 78, 466) .85 / .72; 51 % filled (891, 11, 8, 135) .71 / .86
+///   4 bytes  (9, 84, 20, 11, 122) .93 / .86
+///   8 bytes  (39, 71, 12, 163) .92 / .81; 75 % filled (10, 10, 181, 207) .87 / .96, 50 % (12, 6, 427, 27, 33) .83 /
+///            .89
+inline bool folded_windows_pay(const Transposition& matrices) {
+  constexpr std::int64_t kMinBytes = std::int64_t{6} << 20;
+  if (!windows_fold_rows(matrices) || matrices.byte_count() < kMinBytes) return false;
+  constexpr std::int64_t kLeastFilled = 80;
+  const Transposition folded = fold_rows(matrices).matrices;
+  return window_rows_filled(folded) * window_cols_filled(folded) / 100 >= kLeastFilled;
 }
 
 /// Whether a run of a matrix between other dimensions fills a good part of an image, and its vectors a warp.
@@ -99,8 +116,8 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
   return matrices.rows <= 16 && column_bytes <= (matrices.element_bytes == 16 ? 48 : 32);
 }
 
-/// Whether the scatter programs, where they serve, beat the tiles and flat runs: on few rows and on small matrices. Note
-/// [Measured shares], 2026-11-30, 64 MiB, scatter / flat / vector tiles:
+/// Whether the scatter programs, where they serve, beat the tiles and flat runs: on few rows and on small matrices.
+/// Note [Measured shares], 2026-11-30, 64 MiB, scatter / flat / vector tiles:
 ///   8 rows             1.03 / .93 / -     1.02 / .96 / .70     .99 / .95 / .82
 ///   24 rows            1.04 / .92 / -     1.04 / .97 / 1.01    .98 / 1.00 / 1.08
 ///   48 rows            1.02 / .93 / .96    .98 / .94 / 1.03   1.03 / 1.01 / 1.06
@@ -110,7 +127,8 @@ inline bool flat_pays(const Transposition& matrices, bool chunks_fit) {
 ///   (4096, 128, 128)   1.02 / .76 / 1.01   .97 / .89 / 1.00
 ///   (6710, 100, 100)   1.05 / .74 of bytes, (4660, 300, 12) of 4 bytes 1.04 / .98 / .89
 ///   144 rows of bytes  1.02 / .81 / .68
-///   byte by byte, 32 MiB, scatter / flat: 23 rows .94 / .93, 25 rows .95 / .81, 33 rows 1.03 / .87, 49 rows 1.07 / .88;
+///   byte by byte, 32 MiB, scatter / flat: 23 rows .94 / .93, 25 rows .95 / .81, 33 rows 1.03 / .87, 49 rows
+///     1.07 / .88;
 ///     matrices of 9 x 25 .74 / .80, 9 x 49 .76 / .66, 13 x 49 .87 / .67, 17 x 9 .77 / .83, 17 x 16 .89 / .88,
 ///     25 x 25 .95 / .71, 33 x 35 .94 / .82, 49 x 49 .93 / .67, 97 x 128 .99 / .76
 ///   4 MiB, 32 rows of bytes 1.06 / .93 / 1.11
@@ -120,7 +138,7 @@ inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool ch
   constexpr std::int64_t kLargeBytes = std::int64_t{8} << 20;
   const std::int64_t row_bytes = matrices.cols * matrices.element_bytes;
   const std::int64_t column_bytes = matrices.rows * matrices.element_bytes;
-  const bool are_small = find_flat_shape(matrices).run == FlatRun::kMatrices;
+  const bool are_small = find_scatter_shape(matrices).run == FlatRun::kMatrices;
   if (piece_bytes == 1) {
     // Short rows leave much of their words unused, few rows most of a lane's work.
     const bool has_work = matrices.rows >= (matrices.cols >= 25 ? 9 : 17) && matrices.cols >= 16;
@@ -130,7 +148,7 @@ inline bool scatter_pays(const Transposition& matrices, int piece_bytes, bool ch
     return !chunks_fit || min_of(row_bytes, column_bytes) <= 48 || max_of(row_bytes, column_bytes) <= 112;
   }
   if (matrices.byte_count() < kMinBytes || !is_long_run(matrices, row_bytes)) return false;
-  const bool halves_a_tile = matrices.element_bytes == 1 && matrices.rows > 128;
+  const bool halves_a_tile = matrices.element_bytes == 1 && matrices.rows > 128 && matrices.rows <= kMaxFlatRows;
   return !chunks_fit || halves_a_tile || column_bytes <= (matrices.byte_count() >= kLargeBytes ? 48 : 16);
 }
 
@@ -146,14 +164,15 @@ inline bool repeats_vectors(const Transposition& matrices, std::uint64_t dst_add
   return repeats_in_vectors(matrices.src_row_stride, matrices.rows, matrices.element_bytes, dst_address);
 }
 
-/// Whether columns of few elements of 4 bytes or more lie side by side, and rows are long: the direct kernel then reads a
-/// stream a row. Note [Measured shares], direct / the best of the others, 24 and 64 MiB, 2026-11-30:
+/// Whether columns of few elements of 4 bytes or more lie side by side, and rows are long: the direct kernel then reads
+/// a stream a row. Note [Measured shares], direct / the best of the others, 24 and 64 MiB, 2026-11-30:
 ///   4 bytes   2 rows .94 / .95 and .99 / .97, 3 rows .97 / .93 and 1.05 / 1.02, 5 rows 1.05 / 1.05 and 1.02 / 1.00
-///   8 bytes   2 rows .94 / .97 and 1.01 / .98, 4 rows 1.00 / .97 and .97 / .93, 5 rows 1.12 / 1.06 and 1.05 / .99, 8 rows,
-///             256 MiB, .98 / .97
+///   8 bytes   2 rows .94 / .97 and 1.01 / .98, 4 rows 1.00 / .97 and .97 / .93, 5 rows 1.12 / 1.06 and 1.05 / .99,
+///             8 rows, 256 MiB, .98 / .97
 ///   16 bytes  2 rows .95 / .96 and 1.01 / .99, 4 rows 1.01 / .98 and .98 / .95, 8 rows, 512 MiB, .99 / 1.03
-///   4 MiB, 2 rows .97 / .93, 1.00 / .89, .99 / .92; (3, 15, 9, 121, 5, 8) of 16 bytes, rows of 40, 1.06 / 1.02; but (47,
-///   110, 15, 4, 3, 52) of 4 bytes, whose columns lie apart, .27 / .85; 2 bytes, 2 and 4 rows, .87 / .95, .88 / 1.00
+///   4 MiB, 2 rows .97 / .93, 1.00 / .89, .99 / .92; (3, 15, 9, 121, 5, 8) of 16 bytes, rows of 40, 1.06 / 1.02; but
+///   (47, 110, 15, 4, 3, 52) of 4 bytes, whose columns lie apart, .27 / .85; 2 bytes, 2 and 4 rows, .87 / .95, .88 /
+///   1.00
 inline bool reads_streams(const Transposition& matrices) {
   constexpr std::int64_t kMinRowBytes = 512;
   const std::int64_t most_rows = matrices.element_bytes == 8 ? 8 : 5;
@@ -169,10 +188,11 @@ inline bool reads_streams(const Transposition& matrices) {
 ///   halves of sectors      window / vector, 2 bytes, (5000, 50000), whose output rows begin at odd multiples of 16
 ///                          bytes, .92 / .77; 4 bytes, (5000, 100, 100) .95 / .82; but short sides, 80 columns of bytes
 ///                          .70 / .92, 40 columns of 2 bytes .87 / .92
-///                          scalar32 / vector, 16 bytes, whose runs are twice as long as vector's: 1593 x 3465 1.00 / .91,
-///                          2121 x 2496 1.03 / .98; but (1048576, 64), whose sectors are whole, .94 / .97
+///                          scalar32 / vector, 16 bytes, whose runs are twice as long as vector's: 1593 x 3465
+///                          1.00 / .91, 2121 x 2496 1.03 / .98; but (1048576, 64), whose sectors are whole, .94 / .97
 ///   short sides, odd       scalar32 / window, 8 bytes, 16 x 1431 1.01 / .87, 22 x 403 1.07 / .99, 32 x 61 .99 / .83
-///   one row, expanded      direct / the best of the others, 8192 x 8192, of 1 byte 19.1 / 43.4 us, of 4 bytes 61.5 / 139 us
+///   one row, expanded      direct / the best of the others, 8192 x 8192, of 1 byte 19.1 / 43.4 us, of 4 bytes
+///                          61.5 / 139 us
 inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
                         const DeviceTraits& device) {
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
@@ -181,6 +201,7 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
   const int piece_bytes = scatter_piece_bytes(matrices, src_address, dst_address);
   if (piece_bytes > 0 && scatter_pays(matrices, piece_bytes, chunks_fit)) return Tile::kScatter;
   if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
+  if (!chunks_fit && folded_windows_pay(matrices)) return Tile::kWindow;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
   const bool sectors_fit = chunks_fit && are_aligned(matrices, src_address, dst_address, 32);
   constexpr std::int64_t kMinHalvesBytes = 128;
@@ -198,12 +219,15 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
   return select_shared_tile(matrices, chunks_fit, device);
 }
 
-/// Whether matrices of bytes fill less than 40 % of the windows' tiles, or have so few rows, between packed columns, that
-/// boxes hold them whole: boxes are faster even if their runs are no longer. Note [Measured shares], 2026-11-30, window /
-/// box: 89 columns .69 / .82, 276 x 275 .56 / .59, (18, 216, 39213) .61 / .77, but 119 columns, 46 % filled, .70 / .43.
+/// Whether matrices of bytes fill less than 40 % of the windows' tiles, or have so few rows, between packed columns,
+/// that boxes hold them whole: boxes are faster even if their runs are no longer. Note [Measured shares], 2026-11-30,
+/// window / box: 89 columns .69 / .82, 276 x 275 .56 / .59, (18, 216, 39213) .61 / .77, but 119 columns, 46 % filled,
+/// .70 / .43.
 inline bool leaves_windows_empty(const Transposition& matrices) {
   if (matrices.element_bytes != 1) return false;
-  const std::int64_t places = ceil_div(matrices.rows, 128) * ceil_div(matrices.cols, 256) * 128 * 256;
+  const std::int64_t tile_cols = window_row_bytes(1);
+  const std::int64_t places =
+      ceil_div(matrices.rows, kWindowRows) * ceil_div(matrices.cols, tile_cols) * kWindowRows * tile_cols;
   const bool are_few_rows = matrices.dst_col_stride == matrices.rows && matrices.rows <= 256;
   return are_few_rows || 10 * matrices.rows * matrices.cols < 4 * places;
 }
@@ -236,9 +260,11 @@ inline bool wants_box(const Transposition& matrices, Tile tile) {
       if (reads_streams(matrices)) return false;
       return matrices.rows * matrices.cols > 64 || !rows_are_packed || !columns_are_packed;
     case Tile::kWindow: {
+      if (folded_windows_pay(matrices)) return false;
       if (leaves_windows_empty(matrices)) return true;
-      const std::int64_t tile_cols = bytes == 1 ? 256 : 512 / bytes;
-      if (20 * min_of<std::int64_t>(matrices.rows, 128) * min_of(matrices.cols, tile_cols) < 7 * 128 * tile_cols) {
+      const std::int64_t tile_cols = window_row_bytes(matrices.element_bytes) / bytes;
+      if (20 * min_of<std::int64_t>(matrices.rows, kWindowRows) * min_of(matrices.cols, tile_cols) <
+          7 * kWindowRows * tile_cols) {
         return true;
       }
       break;
@@ -265,18 +291,23 @@ inline bool has_longer_runs(const Box& box, const Transposition& matrices, Tile 
   return box.input_run > matrices.cols || box.output_run > matrices.rows;
 }
 
-/// Boxes for a problem, smaller ones where SMs would be left without any. (Boxes of half size, for a shorter last wave,
-/// were slower in most cases, H200, 2026-11-30: 2 bytes, (1, 4608, 24, 128) with its middle exchanged, .87 against .92.)
+/// Boxes for a problem, smaller ones where SMs would be left without any, larger ones of bytes where these leave no
+/// dimension cut. (Boxes of half size, for a shorter last wave, were slower in most cases, H200, 2026-11-30: 2 bytes,
+/// (1, 4608, 24, 128) with its middle exchanged, .87 against .92.)
 inline bool find_box_for(const Problem& problem, std::uint64_t src_address, const DeviceTraits& device, Box& box) {
   constexpr std::int64_t kMinBoxBytes = 4096;
   const std::int64_t share = problem.element_count() * problem.element_bytes / device.multiprocessors;
   const std::int64_t bytes = max_of<std::int64_t>(min_of<std::int64_t>(share / 2, kBoxBytes), kMinBoxBytes);
+  if (problem.element_bytes == 1 && bytes == kBoxBytes && find_box(problem, src_address, kWholeBoxBytes, box) &&
+      box.input_cut < 0 && box.output_cut < 0) {
+    return true;
+  }
   return find_box(problem, src_address, bytes, box);
 }
 
-/// Whether the innermost dimension stays in runs that the direct kernel moves as fast as any: elements of 4 bytes or more
-/// (as wide as addresses and strides allow) in runs of 40 bytes, 128 where an element has 16. Note [Measured shares],
-/// 2026-11-30, direct / box:
+/// Whether the innermost dimension stays in runs that the direct kernel moves as fast as any: elements of 4 bytes or
+/// more (as wide as addresses and strides allow) in runs of 40 bytes, 128 where an element has 16. Note [Measured
+/// shares], 2026-11-30, direct / box:
 ///   4 bytes   52 1.01 / .85, 124 1.01 / .95, 732 1.25 / .92, 10852 .99 / .90, but 36 .80 / .85
 ///   8 bytes   40 .86 / .82, 88 .95 / .87, 1000 1.08 / .74
 ///   16 bytes  160 1.04 / .90, 256 .99 / .96, 1760 .99 / .51, 5376 1.02 / .46, but 64 .82 / .94, 96 .92 / .98

@@ -60,6 +60,11 @@ template <int kElementBytes>
 using VectorPolicy =
     TilePolicy<kElementBytes, 16, 256, kElementBytes == 1 ? 128 : 256, kElementBytes == 16 ? 64 : 128, true>;
 
+/// What a tile of the window program owns: so many rows, and so many bytes of each. Tiles of 32 KiB (bytes) to 64 KiB
+/// are the best of a sweep on an H200, 2026-11-29.
+inline constexpr int kWindowRows = 128;
+constexpr int window_row_bytes(int element_bytes) { return element_bytes == 1 ? 256 : 512; }
+
 /// As VectorPolicy with 128-byte edges, for problems that would leave SMs idle.
 template <int kElementBytes>
 using Vector128Policy = TilePolicy<kElementBytes, 16, 128, 128, 64, true>;

@@ -32,8 +32,8 @@ struct Problem {
 
 namespace detail {
 
-// The largest power of two, at most `limit` (one itself), that divides value; `limit` for 0. By the lowest bit: divisions
-// took half the time of deciding on a copy of five dimensions.
+// The largest power of two, at most `limit` (one itself), that divides value; `limit` for 0. By the lowest bit:
+// divisions took half the time of deciding on a copy of five dimensions.
 constexpr std::int64_t alignment_of(std::int64_t value, std::int64_t limit) {
   return (value | limit) & -(value | limit);
 }

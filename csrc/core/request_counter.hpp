@@ -1,7 +1,8 @@
-// Counts the shared-memory requests of a whole problem by instruction: what Nsight Compute is to measure for the kernel.
+// Counts the shared-memory requests of a whole problem by instruction: what Nsight Compute is to measure for the
+// kernel.
 //
-// Memory for run_blocks (host_runner.hpp) without global memory: only addresses matter, so a problem of any size is counted
-// without its data. Host only.
+// Memory for run_blocks (host_runner.hpp) without global memory: only addresses matter, so a problem of any size is
+// counted without its data. Host only.
 #pragma once
 
 #include <algorithm>

@@ -3,10 +3,11 @@
 //
 // They take the same parts of a transposition as the flat program (core/flat_program.hpp), which gathers every element
 // of the output from an image of the input instead. Scattering asks more of the sides and addresses, and is faster:
-// - WordScatterProgram: sides and addresses in multiples of a word. A lane loads a piece of as many neighbouring rows as
-//   make up a word of an output row, transposes them in registers and scatters words.
-// - ByteScatterProgram: bytes one by one, where rows are no multiple of 4. Neighbouring lanes write `rows` words apart, an
-//   odd number or twice one, where gathering 49 x 49 bytes takes 5 wavefronts for 32 bytes.
+// - WordScatterProgram: sides and addresses in multiples of a word. A lane loads a piece of as many neighbouring rows
+//   as make up a word of an output row, transposes them in registers and scatters words.
+// - ByteScatterProgram: bytes one by one, where rows are no multiple of 8. Neighbouring lanes write `rows` words apart,
+//   an odd number, or two or four times one; then two or four lanes with the bytes of neighbouring words take the banks
+//   between. (Gathering 49 x 49 bytes takes 5 wavefronts for 32 bytes.)
 //
 // The image is skewed by a chunk after every 2^skew_shift bytes where lanes along an input row would meet in few banks.
 #pragma once
@@ -111,7 +112,8 @@ struct ScatterProgram {
   }
 };
 
-/// kPieceBytes, 4 or 16: what a lane loads of a row at once. Addresses, pitches and lengths of rows are multiples of it.
+/// kPieceBytes, 4 or 16: what a lane loads of a row at once. Addresses, pitches and lengths of rows are multiples of
+/// it.
 template <int kElementBytes, int kPieceBytes>
 struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
   using Base = ScatterProgram<kElementBytes, 4>;
@@ -125,7 +127,7 @@ struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
   static constexpr int kItemsAtOnce = kBytesInFlight / (kWordRows * kPieceBytes);
 
   static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
-    const FlatShape shape = find_flat_shape(problem, kThreads * kBytesInFlight);
+    const FlatShape shape = find_scatter_shape(problem, kThreads * kBytesInFlight);
     ScatterArguments args = Base::make_arguments(problem, shape, src, dst);
     // Lanes on neighbouring pieces of a row write so many bytes apart.
     args.skew_shift = skew_shift_for(kPieceBytes * problem.rows);
@@ -198,34 +200,48 @@ struct WordScatterProgram : ScatterProgram<kElementBytes, 4> {
   }
 };
 
-/// Few rows, or small matrices, of bytes. Every fourth row begins at the same address modulo 4, so that a lane that takes
-/// one word of such rows finds its place once: their bytes lie in the same columns, and four bytes apart in the image.
+/// Lanes of ByteScatterProgram that share a column of `rows` bytes; 0 where it does not serve. Share of a copy, one
+/// lane / two or four (H200, 2026-11-30): 66 x 49 .79 / .93, 130 x 99 .80 / .99, (669, 276, 275) .60 / .85; but slower
+/// below 64 rows and for 23 columns. Rows in multiples of 8 would take eight lanes: .44 where boxes reach .83.
+constexpr int byte_row_lanes(std::int64_t rows, std::int64_t cols) {
+  const bool has_work = rows >= 64 && cols >= 24;
+  if (rows % 2 != 0) return 1;
+  if (rows % 4 != 0) return has_work ? 2 : 1;
+  return rows % 8 != 0 && has_work ? 4 : 0;
+}
+
+/// Few rows, or small matrices, of bytes. Every fourth row begins at the same address modulo 4, so that a lane that
+/// takes one word of such rows finds its place once: their bytes lie in the same columns, and four bytes apart in the
+/// image. kRowLanes lanes take such rows in turns.
+template <int kRowLanes>
 struct ByteScatterProgram : ScatterProgram<1, 1> {
   using Base = ScatterProgram<1, 1>;
 
   static constexpr int kRowClasses = 4;
+  static constexpr int kRowStep = kRowClasses * kRowLanes;  // from a lane's row to its next
   static constexpr int kMaxCols = kThreads / kRowClasses * 4 - 16;
-  /// Most words that a lane has in flight: 72 rows in one turn, 144 in two. With 8 words 127 rows took 29.5 us for 32 MiB,
-  /// with 16 26.4 (H200, 2026-11-30).
+  /// Most words that a lane has in flight: 72 rows in one turn, 144 in two. With 8 words 127 rows took 29.5 us for 32
+  /// MiB, with 16 26.4 (H200, 2026-11-30).
   static constexpr int kMaxWordsAtOnce = 18;
 
   static ScatterArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
-    FlatShape shape = find_flat_shape(problem);
+    FlatShape shape = find_scatter_shape(problem);
     std::int64_t words = 0;  // that cover a row, at most
     if (shape.run == FlatRun::kColumns) {
-      // Whole warps along a row: lanes of two rows would meet in the same banks.
-      shape.cols = min_of<std::int64_t>(find_flat_shape(problem, kMaxFlatImageBytes).cols, kMaxCols);
-      words = ceil_div(ceil_div(shape.cols + 3, 4), kLanes) * kLanes;
+      // Whole warps along a row: lanes of two classes would meet in the same banks.
+      constexpr std::int64_t kWarpWords = kLanes / kRowLanes;
+      shape.cols = min_of<std::int64_t>(find_scatter_shape(problem, kMaxFlatImageBytes).cols, kMaxCols);
+      words = ceil_div(ceil_div(shape.cols + 3, 4), kWarpWords) * kWarpWords;
     } else {
       // As many matrices as give every thread the same number of words.
       words = ceil_div(shape.cols + 3, 4);
-      const std::int64_t items = kRowClasses * words;
+      const std::int64_t items = kRowStep * words;
       const std::int64_t turns = max_of<std::int64_t>(shape.matrices * items / kThreads, 1);
       shape.matrices = max_of<std::int64_t>(min_of(shape.matrices, turns * kThreads / items), 1);
     }
     ScatterArguments args = Base::make_arguments(problem, shape, src, dst);
     args.piece_division = FastDivision(static_cast<std::uint32_t>(words));
-    const std::int64_t rows = ceil_div(problem.rows, kRowClasses);
+    const std::int64_t rows = ceil_div(problem.rows, kRowStep);
     args.words_at_once = static_cast<int>(ceil_div(rows, ceil_div(rows, kMaxWordsAtOnce)));
     return args;
   }
@@ -234,29 +250,31 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const ScatterArguments& args, const Origin& tile, int thread) {
     const auto words = static_cast<int>(args.piece_division.divisor);
     const auto rows = static_cast<int>(args.dst_col_pitch);
-    const std::int64_t pitch = kRowClasses * args.src_row_pitch;
+    const std::int64_t pitch = kRowStep * args.src_row_pitch;
     SWIZZLE_NO_UNROLL
-    for (int i = thread; i < tile.matrices * kRowClasses * words; i += kThreads) {
-      const auto item = static_cast<int>(args.piece_division.quotient(static_cast<std::uint32_t>(i)));
+    for (int i = thread; i < tile.matrices * kRowStep * words; i += kThreads) {
+      const int place = i / kRowLanes;
+      const auto item = static_cast<int>(args.piece_division.quotient(static_cast<std::uint32_t>(place)));
       const int matrix = item / kRowClasses * args.matrix_bytes;
-      const int first_row = item % kRowClasses;
+      const int first_row = item % kRowClasses + i % kRowLanes * kRowClasses;
       const unsigned char* src = tile.src + matrix + first_row * args.src_row_pitch;
-      const int col = (i - item * words) * 4 - misalignment_of(src) % 4;  // of the word's first byte; may be before 0
+      // Of the word's first byte; may be before 0.
+      const int col = (place - item * words) * 4 - misalignment_of(src) % 4;
       if (col >= tile.cols) continue;
       src += col;
-      int count = (rows - first_row + kRowClasses - 1) / kRowClasses;
+      int count = (rows - first_row + kRowStep - 1) / kRowStep;
       int image = misalignment_of(tile.dst) + matrix + col * rows + first_row;
       // Words that the input's beginning or its end cuts: one each, or all of them where rows are one, expanded.
       SWIZZLE_NO_UNROLL
       while (count > 0 && src + (count - 1) * pitch + 4 > args.src_end) {
         --count;
-        scatter_bytes(memory, tile, src + count * pitch, col, image + count * kRowClasses, rows);
+        scatter_bytes(memory, tile, src + count * pitch, col, image + count * kRowStep, rows);
       }
       SWIZZLE_NO_UNROLL
       while (count > 0 && src < args.src) {
         scatter_bytes(memory, tile, src, col, image, rows);
         --count;
-        image += kRowClasses;
+        image += kRowStep;
         src += pitch;
       }
       int column[4];  // where the bytes of a word go
@@ -264,8 +282,8 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
       for (int k = 0; k < 4; ++k) column[k] = image + k * rows;
       SWIZZLE_NO_UNROLL
       for (int rest = count; rest > 0; rest -= args.words_at_once) {
-        // Leaving the loops costs less than going through the idle turns of predicated ones: 33 rows, half of 18 words idle,
-        // took 29.4 us instead of 25.3 for 32 MiB (H200, 2026-11-30).
+        // Leaving the loops costs less than going through the idle turns of predicated ones: 33 rows, half of 18 words
+        // idle, took 29.4 us instead of 25.3 for 32 MiB (H200, 2026-11-30).
         const int words_now = min_of(rest, args.words_at_once);
         std::uint32_t word[kMaxWordsAtOnce];
         const unsigned char* row = src;
@@ -284,11 +302,11 @@ struct ByteScatterProgram : ScatterProgram<1, 1> {
           for (int k = 0; k < 4; ++k) {
             if (col + k < 0 || col + k >= tile.cols) continue;
             const auto byte = static_cast<std::uint8_t>(byte_permute(word[j], 0, 0x4440 + k));
-            memory.store_shared(j * 4 + k, column[k] + j * kRowClasses, Opaque<1>{byte});
+            memory.store_shared(j * 4 + k, column[k] + j * kRowStep, Opaque<1>{byte});
           }
         }
         SWIZZLE_UNROLL
-        for (int k = 0; k < 4; ++k) column[k] += args.words_at_once * kRowClasses;
+        for (int k = 0; k < 4; ++k) column[k] += args.words_at_once * kRowStep;
         src += args.words_at_once * pitch;
       }
     }

@@ -10,6 +10,8 @@ namespace swizzle {
 /// A transposition with addresses, tile counts and the launch's divisions; passed to the kernel by value. Pitches in
 /// bytes. The caller checks that block_count is in 1 .. 2^31 - 1.
 struct TileArguments {
+  using Offset = std::int64_t;
+
   const unsigned char* src = nullptr;
   const unsigned char* src_end = nullptr;
   unsigned char* dst = nullptr;
@@ -28,6 +30,34 @@ struct TileArguments {
     std::int64_t dst_pitch = 0;
   };
   Outer outer[kMaxOuterRank];  // innermost first
+};
+
+/// A single matrix whose farthest element is less than 2 GiB away on both sides: no dimension outside it, and every sum
+/// in 32 bits. The tiles of small calls need a third fewer instructions with it: 50 cases of 4 KiB to 112 MiB take 3.3 %
+/// less time (H200, 2026-11-30).
+struct MatrixArguments {
+  using Offset = std::int32_t;
+
+  const unsigned char* src = nullptr;
+  unsigned char* dst = nullptr;
+  std::int32_t rows = 0;
+  std::int32_t cols = 0;
+  std::int32_t block_count = 0;
+  std::int32_t src_row_pitch = 0;
+  std::int32_t src_col_pitch = 0;
+  std::int32_t dst_col_pitch = 0;
+  FastDivision row_tiles;
+
+  explicit MatrixArguments(const TileArguments& args)
+      : src(args.src),
+        dst(args.dst),
+        rows(static_cast<std::int32_t>(args.rows)),
+        cols(static_cast<std::int32_t>(args.cols)),
+        block_count(static_cast<std::int32_t>(args.block_count)),
+        src_row_pitch(static_cast<std::int32_t>(args.src_row_pitch)),
+        src_col_pitch(static_cast<std::int32_t>(args.src_col_pitch)),
+        dst_col_pitch(static_cast<std::int32_t>(args.dst_col_pitch)),
+        row_tiles(args.row_tiles) {}
 };
 
 /// A block's place: its tile within the matrix, and the matrix's first element on both sides.
@@ -67,16 +97,26 @@ inline TileArguments make_tile_arguments(const Transposition& problem, const voi
   return args;
 }
 
-/// Base of the programs whose tiles are fixed at compile time: row_tiles(problem) x col_tiles(problem) a matrix.
-template <class Program>
-struct TiledProgram {
-  using Arguments = TileArguments;
+/// Whether a transposition is one matrix that MatrixArguments reach, with all places of its last tiles.
+inline bool is_near_matrix(const Transposition& problem) {
+  constexpr std::int64_t kMostEdge = 256;
+  const std::int64_t rows = problem.rows + kMostEdge;
+  const std::int64_t cols = problem.cols + kMostEdge;
+  const std::int64_t elements =
+      max_of(rows * problem.src_row_stride + cols * problem.src_col_stride, cols * problem.dst_col_stride + rows);
+  return problem.outer_rank == 0 && elements * problem.element_bytes <= INT32_MAX;
+}
 
-  static TileArguments make_arguments(const Transposition& problem, const void* src, void* dst) {
-    return make_tile_arguments(problem, src, dst, Program::row_tiles(problem), Program::col_tiles(problem));
+/// Base of the programs whose tiles are fixed at compile time: row_tiles(problem) x col_tiles(problem) a matrix.
+template <class Program, class Arguments_ = TileArguments>
+struct TiledProgram {
+  using Arguments = Arguments_;
+
+  static Arguments make_arguments(const Transposition& problem, const void* src, void* dst) {
+    return Arguments(make_tile_arguments(problem, src, dst, Program::row_tiles(problem), Program::col_tiles(problem)));
   }
   /// Bytes of shared memory of a launch, at most kSharedBytes.
-  static constexpr int shared_bytes(const TileArguments&) { return Program::kSharedBytes; }
+  static constexpr int shared_bytes(const Arguments&) { return Program::kSharedBytes; }
 };
 
 /// Blocks walk down the input rows first: consecutive blocks then write one contiguous run of output rows (float32
@@ -96,8 +136,9 @@ SWIZZLE_HOST_DEVICE inline TilePosition locate_tile(const TileArguments& args, s
     tile.dst += index * dimension.dst_pitch;
     outer = rest;
   };
-  // The first three in straight code, in which arguments are operands: a loop fetches each by an instruction of its own.
-  // float32 (4, 16, 32, 64, 48), three dimensions outside tiles that are filled to a fifth, .83 to .85 (H200, 2026-11-30).
+  // The first three in straight code, in which arguments are operands: a loop fetches each by an instruction of its
+  // own. float32 (4, 16, 32, 64, 48), three dimensions outside tiles that are filled to a fifth, .83 to .85 (H200,
+  // 2026-11-30).
   constexpr int kStraight = 3;
   SWIZZLE_UNROLL
   for (int i = 0; i < kStraight; ++i) {
@@ -106,6 +147,15 @@ SWIZZLE_HOST_DEVICE inline TilePosition locate_tile(const TileArguments& args, s
   }
   SWIZZLE_NO_UNROLL
   for (int i = kStraight; i < args.outer_rank; ++i) enter(args.outer[i]);
+  return tile;
+}
+
+SWIZZLE_HOST_DEVICE inline TilePosition locate_tile(const MatrixArguments& args, std::uint32_t block) {
+  TilePosition tile;
+  tile.col_tile = args.row_tiles.quotient(block);
+  tile.row_tile = args.row_tiles.remainder(block, tile.col_tile);
+  tile.src = args.src;
+  tile.dst = args.dst;
   return tile;
 }
 

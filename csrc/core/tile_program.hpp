@@ -25,10 +25,12 @@ struct TileOrigin {
   int cols = 0;
 };
 
-template <class Policy_, class Layout_>
-struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_>> {
+template <class Policy_, class Layout_, class Arguments_ = TileArguments>
+struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arguments_> {
   using Policy = Policy_;
   using Layout = Layout_;
+  using Arguments = Arguments_;
+  using Offset = typename Arguments::Offset;
   using Chunk = Opaque<Policy::kChunkBytes>;
 
   static constexpr int kThreads = Policy::kThreads;
@@ -47,15 +49,15 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_>> {
     return ceil_div(problem.cols, Policy::kCols);
   }
 
-  SWIZZLE_HOST_DEVICE static TileOrigin locate(const TileArguments& args, std::uint32_t block) {
+  SWIZZLE_HOST_DEVICE static TileOrigin locate(const Arguments& args, std::uint32_t block) {
     const TilePosition position = locate_tile(args, block);
-    const std::int64_t row = std::int64_t{position.row_tile} * Policy::kRows;
-    const std::int64_t col = std::int64_t{position.col_tile} * Policy::kCols;
+    const Offset row = static_cast<Offset>(position.row_tile) * Policy::kRows;
+    const Offset col = static_cast<Offset>(position.col_tile) * Policy::kCols;
     TileOrigin tile;
     tile.src = position.src + row * args.src_row_pitch + col * args.src_col_pitch;
     tile.dst = position.dst + col * args.dst_col_pitch + row * Policy::kElementBytes;
-    tile.rows = static_cast<int>(min_of<std::int64_t>(args.rows - row, Policy::kRows));
-    tile.cols = static_cast<int>(min_of<std::int64_t>(args.cols - col, Policy::kCols));
+    tile.rows = static_cast<int>(min_of<Offset>(args.rows - row, Policy::kRows));
+    tile.cols = static_cast<int>(min_of<Offset>(args.cols - col, Policy::kCols));
     return tile;
   }
 
@@ -77,15 +79,15 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_>> {
   }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const TileArguments& args, const TileOrigin& tile, int thread) {
+  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const Arguments& args, const TileOrigin& tile, int thread) {
     constexpr int kSteps = Policy::kLoadsPerThread;
     const int chunk = load_chunk(thread);
     // Rows and columns of the matrix are multiples of kChunkElements: a chunk is inside as a whole or not at all.
     const int rows = chunk * Policy::kChunkElements < tile.cols ? tile.rows : 0;
     // The stride of the input's columns is free where a chunk is a single element.
-    const std::int64_t chunk_pitch = Policy::kChunkElements == 1 ? args.src_col_pitch : Policy::kChunkBytes;
+    const Offset chunk_pitch = Policy::kChunkElements == 1 ? args.src_col_pitch : Policy::kChunkBytes;
     const unsigned char* src = tile.src + load_row(thread, 0) * args.src_row_pitch + chunk * chunk_pitch;
-    const std::int64_t step_pitch = kRowsPerStep * args.src_row_pitch;
+    const Offset step_pitch = kRowsPerStep * args.src_row_pitch;
     if constexpr (Policy::kIsAsync) {
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
@@ -112,12 +114,12 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_>> {
   }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const TileArguments& args, const TileOrigin& tile, int thread) {
+  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const Arguments& args, const TileOrigin& tile, int thread) {
     constexpr int n = Policy::kChunkElements;
     const int row = block_row(thread);
     const int cols = row < tile.rows ? tile.cols : 0;
     unsigned char* dst =
-        tile.dst + std::int64_t{block_chunk(thread, 0)} * n * args.dst_col_pitch + row * Policy::kElementBytes;
+        tile.dst + static_cast<Offset>(block_chunk(thread, 0)) * n * args.dst_col_pitch + row * Policy::kElementBytes;
     SWIZZLE_UNROLL
     for (int i = 0; i < Policy::kBlocksPerThread; ++i) {
       const int chunk = block_chunk(thread, i);

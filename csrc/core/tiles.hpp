@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include "flat_program.hpp"
 #include "policy.hpp"
+#include "scatter_program.hpp"
 #include "transposition.hpp"
 
 namespace swizzle {
@@ -22,7 +22,8 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 /// - kDeinterleave: two to four columns, permuted in registers, whole 16-byte chunks on both sides.
 /// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
 /// - kScatter:   few rows, or small matrices, scattered over an image of the output in words, bytes also one by one.
-/// - kBox:       a box over any dimensions, gathered from shared memory; not expanded, contiguous innermost in the input.
+/// - kBox:       a box over any dimensions, gathered from shared memory; not expanded, contiguous innermost in the
+///   input.
 /// - kDirect:    no tile: element by element, in output order.
 enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kScatter, kBox, kDirect };
 
@@ -112,12 +113,12 @@ inline bool deinterleave_fits(const Transposition& matrices, std::uint64_t src_a
 /// Whether flat runs fit: short sides, packed.
 inline bool flat_fits(const Transposition& matrices) { return find_flat_shape(matrices).rows > 0; }
 
-/// What a lane of a scatter program loads of a row at once, in bytes: 16 where every pitch, length and address of rows is
-/// a multiple of it, else 4 of elements of a byte; 1 where it scatters bytes one by one; 0 where no scatter program
-/// serves. Pieces of 4 bytes were slower than gathering elements of 2 and 4 bytes: (5000, 100, 100) of 2 bytes .89 to .96
-/// of a copy, (6987, 49, 49) of 4 bytes .75 to 1.02 (H200, 2026-11-30).
+/// What a lane of a scatter program loads of a row at once, in bytes: 16 where every pitch, length and address of rows
+/// is a multiple of it, else 4 of elements of a byte; 1 where it scatters bytes one by one; 0 where no scatter program
+/// serves. Pieces of 4 bytes were slower than gathering elements of 2 and 4 bytes: (5000, 100, 100) of 2 bytes .89 to
+/// .96 of a copy, (6987, 49, 49) of 4 bytes .75 to 1.02 (H200, 2026-11-30).
 inline int scatter_piece_bytes(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
-  const FlatShape shape = find_flat_shape(matrices);
+  const FlatShape shape = find_scatter_shape(matrices);
   const std::int64_t bytes = matrices.element_bytes;
   if (shape.rows == 0 || shape.run == FlatRun::kRows || bytes > 4) return 0;
   const bool has_words = are_aligned(matrices, src_address, dst_address, 4) && matrices.rows * bytes % 4 == 0;
@@ -127,12 +128,31 @@ inline int scatter_piece_bytes(const Transposition& matrices, std::uint64_t src_
   if (has_words && matrices.cols * bytes % 16 == 0 && are_aligned(input, src_address, 0, 16)) return 16;
   if (bytes > 1) return 0;
   if (has_words && matrices.cols % 4 == 0) return 4;
-  return matrices.rows % 4 != 0 ? 1 : 0;
+  return byte_row_lanes(matrices.rows, matrices.cols) > 0 ? 1 : 0;
 }
 
 /// Whether rows can be fetched as windows: contiguous ones. (16-byte elements are chunks themselves.)
 inline bool windows_fit(const Transposition& matrices) {
   return matrices.src_col_stride == 1 && matrices.element_bytes <= 8;
+}
+
+/// Per cent of the places in the windows' tiles that hold rows of a matrix, or columns. The first and the last tile of
+/// rows share a segment.
+inline std::int64_t window_rows_filled(const Transposition& matrices) {
+  const std::int64_t halo = 32 / matrices.element_bytes - 1;
+  return 100 * matrices.rows / (ceil_div(matrices.rows + halo, kWindowRows) * kWindowRows);
+}
+inline std::int64_t window_cols_filled(const Transposition& matrices) {
+  const std::int64_t tile_cols = window_row_bytes(matrices.element_bytes) / matrices.element_bytes;
+  return 100 * matrices.cols / (ceil_div(matrices.cols, tile_cols) * tile_cols);
+}
+
+/// Whether the window program folds rows over the dimensions that follow them in the output: where they leave a good
+/// part of its tiles empty, and there are such dimensions.
+inline bool windows_fold_rows(const Transposition& matrices) {
+  constexpr std::int64_t kMostFilled = 75;
+  return windows_fit(matrices) && matrices.outer_rank > 0 && window_rows_filled(matrices) < kMostFilled &&
+         fold_rows(matrices).dims > 0;
 }
 
 /// Tiles of a given edge (bytes, both ways) that the matrices fall into.

@@ -30,6 +30,37 @@ struct Transposition {
   std::int64_t byte_count() const { return rows * cols * outer_count() * element_bytes; }
 };
 
+/// Most dimensions that rows are folded over besides their own: each costs a division a row.
+inline constexpr int kMaxFoldedDims = 2;
+
+/// Matrices whose rows run over further dimensions: those that follow the rows in the output, from the innermost on. A
+/// row's number then has an index along each dimension, and its place in the input is the sum of theirs.
+struct FoldedRows {
+  int dims = 0;  // besides the rows' own
+  std::int64_t size[kMaxFoldedDims + 1];
+  std::int64_t src_stride[kMaxFoldedDims + 1];
+  Transposition matrices;  // with all rows, and without the dimensions that they run over
+};
+
+/// Folds the dimensions that follow the rows in the output into the rows, as many as there are and may be. `dims` is 0
+/// where columns follow them at once, as in a transposed matrix.
+inline FoldedRows fold_rows(const Transposition& problem) {
+  FoldedRows folded;
+  folded.matrices = problem;
+  folded.size[0] = problem.rows;
+  folded.src_stride[0] = problem.src_row_stride;
+  Transposition& matrices = folded.matrices;
+  for (int i = matrices.outer_rank - 1; i >= 0 && folded.dims < kMaxFoldedDims; --i) {
+    if (matrices.outer_dst_stride[i] != matrices.rows || matrices.rows * matrices.outer_size[i] > INT32_MAX) break;
+    ++folded.dims;
+    folded.size[folded.dims] = matrices.outer_size[i];
+    folded.src_stride[folded.dims] = matrices.outer_src_stride[i];
+    matrices.rows *= matrices.outer_size[i];
+    --matrices.outer_rank;
+  }
+  return folded;
+}
+
 /// Finds the matrices of a canonical problem: their rows run along the output's innermost dimension, their columns
 /// along the dimension that is densest in the input. False where there is none to transpose: the innermost dimension of
 /// the output is itself the densest of the input, or too many dimensions remain outside. `dst_stride` has an entry for

@@ -6,7 +6,8 @@
 
 namespace swizzle {
 
-/// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store. Some programs prepare tables first.
+/// One block moves one tile (core/tile_program.hpp): phase load, barrier, phase store. Some programs prepare tables
+/// first.
 template <class Program, bool kKeepsInput>
 __global__ void __launch_bounds__(Program::kThreads)
     tile_kernel(const __grid_constant__ typename Program::Arguments args) {

@@ -47,8 +47,8 @@ bool has_names(const Tensor&, ...) {
   return false;
 }
 
-// Tensors whose elements are not all of their value, or not values at all. Lazily conjugated and negated ones are: their
-// bits move with them.
+// Tensors whose elements are not all of their value, or not values at all. Lazily conjugated and negated ones are:
+// their bits move with them.
 bool is_plain(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kOdd({c10::DispatchKey::ZeroTensor, c10::DispatchKey::Quantized});
   return !tensor.key_set().has_any(kOdd) && tensor.layout() == at::kStrided && !has_names(tensor, 0);

@@ -14,8 +14,8 @@ CopyKernel copy_cuda;
 /// For tests: runs the programs on the host, as swizzle::_transpose_with does.
 CopyKernel copy_cpu;
 
-/// Decides on self.copy_(src); fills in `copy` if it is taken. `traits_of(device)` is called once strides are looked at.
-/// Has no effect but that of any write on a lazily cloned `self`.
+/// Decides on self.copy_(src); fills in `copy` if it is taken. `traits_of(device)` is called once strides are looked
+/// at. Has no effect but that of any write on a lazily cloned `self`.
 CopyReason plan_tensor_copy(const at::Tensor& self, const at::Tensor& src,
                             DeviceTraits (*traits_of)(const at::Tensor& self), CopyPlan& copy);
 

@@ -11,8 +11,8 @@
 
 namespace swizzle {
 
-/// A checked call of an op: dimension i of the output is dimension dims[i] of the input, in 0 .. rank - 1 and each once.
-/// A transpose is the permutation that exchanges two dimensions.
+/// A checked call of an op: dimension i of the output is dimension dims[i] of the input, in 0 .. rank - 1 and each
+/// once. A transpose is the permutation that exchanges two dimensions.
 struct PermuteRequest {
   std::string_view op;
   int rank = 0;

@@ -1,5 +1,5 @@
-// Counts of shared-memory requests: private operators that say, instruction by instruction, what a launch of an operator
-// will ask of the banks. Nothing is launched, and no tensor's data is looked at.
+// Counts of shared-memory requests: private operators that say, instruction by instruction, what a launch of an
+// operator will ask of the banks. Nothing is launched, and no tensor's data is looked at.
 #include <ATen/Functions.h>
 #include <torch/library.h>
 

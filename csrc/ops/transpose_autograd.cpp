@@ -1,7 +1,7 @@
-// Derivatives of swizzle::transpose and swizzle::permute. The backward is the inverse order applied to the gradient, the
-// tangent's is the order itself, both through the dispatcher: so higher orders, torch.func's transforms and every device
-// follow; nothing is saved but the dimensions. A node written by hand, because torch::autograd::Function has no forward
-// mode and refuses to run under torch.func.
+// Derivatives of swizzle::transpose and swizzle::permute. The backward is the inverse order applied to the gradient,
+// the tangent's is the order itself, both through the dispatcher: so higher orders, torch.func's transforms and every
+// device follow; nothing is saved but the dimensions. A node written by hand, because torch::autograd::Function has no
+// forward mode and refuses to run under torch.func.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>

@@ -1,4 +1,5 @@
-// swizzle::transpose and swizzle::permute under the vmap that torch.autograd.grad runs for a batch of gradients (is_grads_batched).
+// swizzle::transpose and swizzle::permute under the vmap that torch.autograd.grad runs for a batch of gradients
+// (is_grads_batched).
 #include <ATen/LegacyVmapTransforms.h>
 #include <torch/library.h>
 

@@ -98,6 +98,34 @@ TEST(Layout, WindowsAreGatheredWithoutConflicts) {
   expect_windows_without_conflicts<8>();
 }
 
+// Folded rows have any misalignments: lanes meet by twos.
+template <int kElementBytes>
+void expect_folded_windows_in_two_wavefronts() {
+  using Program = WindowProgram<WindowPolicy<kElementBytes>, FoldedWindowRows>;
+  Arena arena(permuted_view(kElementBytes, {29, 31, 13, 137}, {3, 2, 1, 0}));
+  Transposition matrices;
+  ASSERT_TRUE(find_transposition(arena.problem(), matrices));
+  ASSERT_TRUE(windows_fold_rows(matrices));
+  std::vector<TracedRequest> trace;
+  HostMemory memory = arena.memory(&trace);
+  run_tile_program<Program>(matrices, arena.src(), arena.dst(), memory);
+  double actual = 0;
+  double ideal = 0;
+  for (const TracedRequest& request : trace) {
+    if (!request.is_load) continue;
+    actual += count_wavefronts(request.lanes).actual;
+    ideal += count_wavefronts(request.lanes).ideal;
+  }
+  EXPECT_LE(actual / ideal, 2.1) << kElementBytes;
+}
+
+TEST(Layout, WindowsOfFoldedRowsTakeAboutTwoWavefronts) {
+  expect_folded_windows_in_two_wavefronts<1>();
+  expect_folded_windows_in_two_wavefronts<2>();
+  expect_folded_windows_in_two_wavefronts<4>();
+  expect_folded_windows_in_two_wavefronts<8>();
+}
+
 TEST(Layout, TheSwizzleIsTheXorOfTheWholeOffset) {
   using Xor = Swizzle<3, 4, 6>;
   using Layout = Swizzled<256, Xor>;

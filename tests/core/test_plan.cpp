@@ -235,6 +235,65 @@ TEST(Plan, RepeatsTheElementsOfAnExpandedRowDirectly) {
   EXPECT_EQ(route_of(4, 8191, 4), Route::kGather);
 }
 
+TEST(Transposition, FoldsTheDimensionsBehindTheRowsIntoThem) {
+  Transposition matrices;
+  ASSERT_TRUE(find_transposition(canonical(permuted_view(1, {29, 31, 13, 7, 137}, {4, 3, 2, 1, 0})), matrices));
+  const FoldedRows folded = fold_rows(matrices);
+  ASSERT_EQ(folded.dims, kMaxFoldedDims);
+  EXPECT_EQ(folded.matrices.rows, 29 * 31 * 13);
+  EXPECT_EQ(folded.matrices.outer_rank, 1);
+  EXPECT_EQ(folded.size[1], 31);
+  EXPECT_EQ(folded.src_stride[1], 13 * 7 * 137);
+  EXPECT_EQ(folded.size[2], 13);
+  EXPECT_EQ(folded.src_stride[2], 7 * 137);
+  ASSERT_TRUE(find_transposition(canonical(matrix_view(1, 29, 137, 137, 31)), matrices));
+  EXPECT_EQ(fold_rows(matrices).dims, 0) << "columns lie behind the rows";
+  ASSERT_TRUE(
+      find_transposition(canonical(view_of(1, {7, 50000, 50000}, {1, 8 * 50001LL, 400009LL * 50000})), matrices));
+  EXPECT_EQ(fold_rows(matrices).dims, 0) << "row numbers have 31 bits";
+}
+
+TEST(Plan, FoldsRowsWhereTheyFillTheWindowsThen) {
+  const auto is_folded = [](int bytes, const std::vector<std::int64_t>& sizes, const std::vector<std::size_t>& dims) {
+    const Plan plan = plan_of(canonical(permuted_view(bytes, sizes, dims)));
+    return plan.tile == Tile::kWindow && windows_fold_rows(plan.matrices);
+  };
+  EXPECT_TRUE(is_folded(1, {31, 29, 137, 78, 13}, {3, 4, 0, 2, 1}));
+  EXPECT_TRUE(is_folded(1, {131, 6, 19, 158, 11}, {1, 3, 4, 0, 2}));
+  EXPECT_TRUE(is_folded(2, {8, 179, 6, 15, 887}, {4, 0, 2, 3, 1}));
+  EXPECT_TRUE(is_folded(2, {238, 5, 78, 466}, {1, 3, 0, 2}));
+  EXPECT_TRUE(is_folded(8, {39, 71, 12, 163}, {2, 3, 1, 0}));
+  EXPECT_FALSE(is_folded(1, {29, 31, 137}, {2, 1, 0})) << "too small";
+  EXPECT_FALSE(is_folded(1, {8191, 3, 8193}, {1, 2, 0})) << "rows are long";
+}
+
+TEST(Plan, ScattersBytesOfUpTo512Rows) {
+  for (const std::int64_t rows : {231, 265, 276, 373, 501, 510}) EXPECT_EQ(tile_of(1, rows, 200003), Tile::kScatter);
+  EXPECT_EQ(tile_of(1, 265, 182, 466), Tile::kScatter);
+  EXPECT_EQ(tile_of(1, 276, 275, 669), Tile::kScatter);
+  EXPECT_EQ(tile_of(1, 280, 200004), Tile::kScatter) << "in words";
+  EXPECT_NE(tile_of(1, 514, 200003), Tile::kScatter);
+  EXPECT_NE(tile_of(1, 264, 200003), Tile::kScatter) << "would take eight lanes a column";
+  EXPECT_EQ(tile_of(1, 256, 200000), Tile::kVector) << "fills its tiles";
+  EXPECT_NE(tile_of(2, 265, 200003), Tile::kScatter);
+  EXPECT_NE(tile_of(2, 265, 200003), Tile::kFlat);
+}
+
+TEST(Plan, TakesLargerBoxesOfBytesThatAreCutNowhere) {
+  const auto box_of = [](int bytes, const std::vector<std::int64_t>& sizes, const std::vector<std::size_t>& dims) {
+    const Plan plan = plan_of(canonical(permuted_view(bytes, sizes, dims)));
+    EXPECT_EQ(plan.route, Route::kBox);
+    return plan.box;
+  };
+  const Box whole = box_of(1, {7, 33, 92, 168, 32}, {4, 1, 2, 0, 3});
+  EXPECT_GT(whole.element_count(), kBoxBytes);
+  EXPECT_LT(whole.input_cut, 0);
+  EXPECT_LT(whole.output_cut, 0);
+  EXPECT_LE(whole.shared_bytes(), kMaxBoxSharedBytes);
+  const Box cut = box_of(1, {30, 7, 28, 65, 4, 57}, {0, 2, 3, 5, 4, 1});
+  EXPECT_LE(cut.element_count(), kBoxBytes);
+}
+
 TEST(Plan, LeavesSmallWindowsToSingleElements) {
   EXPECT_EQ(tile_of(4, 8191, 8193), Tile::kWindow);
   EXPECT_EQ(tile_of(4, 257, 255), Tile::kScalar32);

@@ -109,6 +109,25 @@ TEST_P(Programs, WindowsServeEveryMisalignment) {
   }
 }
 
+// Rows over one, two and three dimensions, the third of which stays outside, at any misalignment.
+TEST_P(Programs, WindowsFoldRowsOverTheDimensionsBehindThem) {
+  const int bytes = GetParam();
+  for (const std::int64_t rows : {2, 29, 31, 97}) {
+    for (const auto& [second, third, fourth] : {std::tuple{3, 1, 1}, {7, 5, 1}, {3, 2, 3}}) {
+      for (const std::int64_t cols : {3, 17, 257}) {
+        for (const int shift : {0, 1, 3}) {
+          View view = permuted_view(bytes, {rows, second, third, fourth, cols}, {4, 3, 2, 1, 0});
+          view.offset_bytes = shift * bytes;
+          view.dst_offset_bytes = 2 * shift * bytes;
+          bool was_served = false;
+          ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kWindow, &was_served));
+          ASSERT_EQ(was_served, bytes <= 8) << view.describe();
+        }
+      }
+    }
+  }
+}
+
 // Two to four columns; one and several blocks a matrix, one and several matrices.
 TEST_P(Programs, DeinterleaveServesTwoToFourColumns) {
   const int bytes = GetParam();
@@ -161,8 +180,8 @@ TEST_P(Programs, FlatServesShortSides) {
   EXPECT_GE(served[2], 150);
 }
 
-// Few rows and small matrices, in pieces of 16 and of 4 bytes; whole and partial runs and vectors, at chunks and between.
-// Wavefronts of an average load, of 32 bytes, of the gather of few rows.
+// Few rows and small matrices, in pieces of 16 and of 4 bytes; whole and partial runs and vectors, at chunks and
+// between. Wavefronts of an average load, of 32 bytes, of the gather of few rows.
 template <int kElementBytes>
 double wavefronts_of_few_rows(std::int64_t rows) {
   Transposition matrix;
@@ -231,7 +250,7 @@ TEST_P(Programs, ScatterServesFewRowsAndSmallMatricesInWholeWords) {
 
 // Bytes of small matrices one by one, whatever their columns and addresses.
 TEST(ByteScatter, ServesSmallMatricesOfRowsThatCutAWord) {
-  for (const int rows : {2, 3, 5, 7, 14, 17, 31, 35, 49, 101, 126}) {
+  for (const int rows : {2, 3, 5, 7, 14, 17, 31, 35, 49, 66, 101, 126, 130}) {
     for (const int cols : {2, 3, 4, 5, 7, 8, 13, 35, 49, 101}) {
       for (const int shift : {0, 1, 2, 3, 7}) {
         View view = matrix_view(1, rows, cols, cols, 40000 / rows / cols + shift);
@@ -258,9 +277,60 @@ TEST(ByteScatter, ServesRowsThatAreOneOrOverlap) {
   }
 }
 
+// Rows four times an odd number, whose columns cut a word.
+TEST(ByteScatter, ServesRowsOfWordsWithFourLanesAColumn) {
+  for (const int rows : {68, 100, 508}) {
+    for (const int cols : {23, 25, 49, 275}) {
+      for (const int shift : {0, 1, 7}) {
+        View view = matrix_view(1, rows, cols, cols, 3);
+        view.offset_bytes = shift;
+        view.dst_offset_bytes = 3 * shift;
+        bool was_served = false;
+        ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kScatter, &was_served));
+        ASSERT_EQ(was_served, cols >= 25 && byte_row_lanes(rows, cols) == 4) << view.describe();
+      }
+    }
+  }
+  EXPECT_EQ(byte_row_lanes(72, 275), 0) << "would take eight lanes";
+}
+
+// Wavefronts of an average store of single bytes into the image.
+template <int kRowLanes>
+double wavefronts_of_scattering(std::int64_t rows) {
+  constexpr std::int64_t kCols = 200000;
+  Transposition matrix;
+  matrix.element_bytes = 1;
+  matrix.rows = rows;
+  matrix.cols = kCols;
+  matrix.src_row_stride = kCols;
+  matrix.src_col_stride = 1;
+  matrix.dst_col_stride = rows;
+  using Program = ByteScatterProgram<kRowLanes>;
+  RequestCounter counter;
+  ScatterArguments args = Program::make_arguments(matrix, nullptr, nullptr);
+  args.block_count = 1;
+  run_blocks<Program>(args, counter);
+  double wavefronts = 0;
+  double requests = 0;
+  for (const RequestCount& count : counter.counts()) {
+    if (count.access != SharedAccess::kStore) continue;
+    wavefronts += static_cast<double>(count.actual);
+    requests += static_cast<double>(count.requests);
+  }
+  return wavefronts / requests;
+}
+
+TEST(ByteScatter, LanesThatShareAColumnTakeTheBanksBetween) {
+  EXPECT_GT(wavefronts_of_scattering<1>(66), 1.8);
+  EXPECT_LT(wavefronts_of_scattering<2>(66), 1.1);
+  EXPECT_GT(wavefronts_of_scattering<1>(276), 2.5);
+  EXPECT_LT(wavefronts_of_scattering<4>(276), 1.1);
+  EXPECT_LT(wavefronts_of_scattering<1>(265), 1.1);
+}
+
 TEST(ByteScatter, ServesFewRowsThatCutAWord) {
-  for (const int rows : {2, 3, 5, 7, 14, 31, 49, 66, 97, 126, 129, 191}) {
-    for (const int cols : {40000 / rows, 80000 / rows, 80000 / rows + 1}) {
+  for (const int rows : {2, 3, 5, 7, 14, 31, 49, 66, 68, 97, 126, 129, 191, 265, 276, 511}) {
+    for (const int cols : {40000 / rows + 60, 80000 / rows, 80000 / rows + 1}) {
       for (const int padding : {0, 1, 5}) {
         View view = matrix_view(1, rows, cols, cols + padding, 2);
         view.offset_bytes = padding + 1;

@@ -197,6 +197,7 @@ TILES = [
     *(Case("transpose", (64, 96), "float32", m, "scalar32") for m in ("naive", "swizzled")),
     Case("transpose", (128, 128), "uint8", "padded", "vector"),
     Case("transpose", (304, 515), "float16", "auto", "window"),
+    Case("transpose", (31, 29, 515), "float16", "auto", "window", dims=(2, 0, 1)),
     Case("transpose", (8192, 12), "float64", "auto", "flat"),
     TWO_WAYS,
 ]

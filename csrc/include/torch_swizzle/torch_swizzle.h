@@ -44,14 +44,14 @@ TORCH_SWIZZLE_API at::Tensor permute(const at::Tensor& self, at::IntArrayRef dim
 /// As permute, into `out`, under the rules of transpose_out; returns `out`.
 TORCH_SWIZZLE_API at::Tensor& permute_out(at::Tensor& out, const at::Tensor& self, at::IntArrayRef dims,
                                           std::string_view method = "auto");
-/// From now on aten::copy_ between CUDA tensors of one device and dtype, to which x.t().contiguous(), clone, reshape and
-/// to(memory_format) come, goes through the kernels of this library where it transposes or permutes and they are faster;
-/// every other copy goes where it went. accelerate(false) takes that back without a trace. Values, strides, autograd,
-/// streams, graph capture and errors stay as they are.
+/// From now on aten::copy_ between CUDA tensors of one device and dtype, to which x.t().contiguous(), clone, reshape
+/// and to(memory_format) come, goes through the kernels of this library where it transposes or permutes and they are
+/// faster; every other copy goes where it went. accelerate(false) takes that back without a trace. Values, strides,
+/// autograd, streams, graph capture and errors stay as they are.
 ///
 /// Throws c10::Error on a torch that it was not tried on, and where another library has a CUDA kernel for aten::copy_.
-/// As with any registration, do not switch while other threads copy; in a process that traces in Python (torch.compile),
-/// switch from Python, which remembers what it traced.
+/// As with any registration, do not switch while other threads copy; in a process that traces in Python
+/// (torch.compile), switch from Python, which remembers what it traced.
 ///
 /// Example: torch_swizzle::accelerate(); at::Tensor y = x.t().contiguous();
 TORCH_SWIZZLE_API void accelerate(bool enabled = true);
