@@ -565,8 +565,8 @@ def _main(listed: str) -> None:
     """The profiled process: `python -m torch_swizzle.counters CASES`, a JSON list of cases."""
     sequences = ("shape", "dims")
     run_cases(
-        Case(**{name: tuple(value) if name in sequences else value for name, value in case.items()})
-        for case in json.loads(listed)
+        Case(**{**fields, **{name: tuple(fields.get(name, ())) for name in sequences}})
+        for fields in json.loads(listed)
     )
 
 

@@ -32,7 +32,16 @@ struct DeinterleaveProgram : TiledProgram<DeinterleaveProgram<kElementBytes_, kC
   };
 
   SWIZZLE_HOST_DEVICE static Origin locate(const TileArguments& args, std::uint32_t block) {
-    const TilePosition position = locate_tile(args, block);
+    TilePosition position;
+    if (args.outer_rank <= 1) {
+      // A single dimension outside, whose index is what is left, and one tile along the columns: no further division.
+      const std::uint32_t outer = args.row_tiles.quotient(block);
+      position.row_tile = args.row_tiles.remainder(block, outer);
+      position.src = args.src + outer * args.outer[0].src_pitch;
+      position.dst = args.dst + outer * args.outer[0].dst_pitch;
+    } else {
+      position = locate_tile(args, block);
+    }
     const std::int64_t row = std::int64_t{position.row_tile} * kRowsPerTile;
     return {position.src + row * kColumns * kElementBytes, position.dst + row * kElementBytes,
             static_cast<int>(min_of<std::int64_t>(args.rows - row, kRowsPerTile))};
