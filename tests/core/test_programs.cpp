@@ -180,28 +180,39 @@ TEST_P(Programs, FlatServesShortSides) {
   EXPECT_GE(served[2], 150);
 }
 
-// Few rows and small matrices, in pieces of 16 and of 4 bytes; whole and partial runs and vectors, at chunks and
-// between. Wavefronts of an average load, of 32 bytes, of the gather of few rows.
-template <int kElementBytes>
-double wavefronts_of_few_rows(std::int64_t rows) {
+// A single matrix, packed on both sides.
+Transposition packed_matrix(int bytes, std::int64_t rows, std::int64_t cols) {
   Transposition matrix;
-  matrix.element_bytes = kElementBytes;
+  matrix.element_bytes = bytes;
   matrix.rows = rows;
-  matrix.cols = (std::int64_t{1} << 20) / rows / 16 * 16;
-  matrix.src_row_stride = matrix.cols;
+  matrix.cols = cols;
+  matrix.src_row_stride = cols;
   matrix.src_col_stride = 1;
   matrix.dst_col_stride = rows;
-  using Program = FlatProgram<kElementBytes, FlatRun::kColumns>;
+  return matrix;
+}
+
+// Wavefronts of an average access of a kind.
+template <class Program>
+double average_wavefronts(const typename Program::Arguments& args, SharedAccess access) {
   RequestCounter counter;
-  run_blocks<Program>(Program::make_arguments(matrix, nullptr, nullptr), counter);
+  run_blocks<Program>(args, counter);
   double wavefronts = 0;
   double requests = 0;
   for (const RequestCount& count : counter.counts()) {
-    if (count.access != SharedAccess::kLoad) continue;
+    if (count.access != access) continue;
     wavefronts += static_cast<double>(count.actual);
     requests += static_cast<double>(count.requests);
   }
   return wavefronts / requests;
+}
+
+// Of loads, of 32 bytes, of the gather of few rows.
+template <int kElementBytes>
+double wavefronts_of_few_rows(std::int64_t rows) {
+  using Program = FlatProgram<kElementBytes, FlatRun::kColumns>;
+  const Transposition matrix = packed_matrix(kElementBytes, rows, (std::int64_t{1} << 20) / rows / 16 * 16);
+  return average_wavefronts<Program>(Program::make_arguments(matrix, nullptr, nullptr), SharedAccess::kLoad);
 }
 
 TEST(Flat, SegmentsOfFewRowsSpreadTheLanesOverTheBanks) {
@@ -211,6 +222,7 @@ TEST(Flat, SegmentsOfFewRowsSpreadTheLanesOverTheBanks) {
   }
 }
 
+// Few rows and small matrices, in pieces of 16 and of 4 bytes; whole and partial runs and vectors, at chunks and
 TEST_P(Programs, ScatterServesFewRowsAndSmallMatricesInWholeWords) {
   const int bytes = GetParam();
   const int word = bytes <= 4 ? 4 / bytes : 1;
@@ -294,30 +306,13 @@ TEST(ByteScatter, ServesRowsOfWordsWithFourLanesAColumn) {
   EXPECT_EQ(byte_row_lanes(72, 275), 0) << "would take eight lanes";
 }
 
-// Wavefronts of an average store of single bytes into the image.
+// Of stores of single bytes into the image of one block.
 template <int kRowLanes>
 double wavefronts_of_scattering(std::int64_t rows) {
-  constexpr std::int64_t kCols = 200000;
-  Transposition matrix;
-  matrix.element_bytes = 1;
-  matrix.rows = rows;
-  matrix.cols = kCols;
-  matrix.src_row_stride = kCols;
-  matrix.src_col_stride = 1;
-  matrix.dst_col_stride = rows;
   using Program = ByteScatterProgram<kRowLanes>;
-  RequestCounter counter;
-  ScatterArguments args = Program::make_arguments(matrix, nullptr, nullptr);
+  ScatterArguments args = Program::make_arguments(packed_matrix(1, rows, 200000), nullptr, nullptr);
   args.block_count = 1;
-  run_blocks<Program>(args, counter);
-  double wavefronts = 0;
-  double requests = 0;
-  for (const RequestCount& count : counter.counts()) {
-    if (count.access != SharedAccess::kStore) continue;
-    wavefronts += static_cast<double>(count.actual);
-    requests += static_cast<double>(count.requests);
-  }
-  return wavefronts / requests;
+  return average_wavefronts<Program>(args, SharedAccess::kStore);
 }
 
 TEST(ByteScatter, LanesThatShareAColumnTakeTheBanksBetween) {
