@@ -30,7 +30,7 @@ from torch_swizzle.counters import Case, CountersError, Launch, Predicted, total
 DTYPES = {1: "uint8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
 WIDTHS = tuple(DTYPES)
 METHODS = ("naive", "padded", "swizzled")
-TILES_WITH_LAYOUT = ("scalar32", "vector", "vector128")
+TILES_WITH_LAYOUT = ("scalar32", "vector", "vector128", "short_vector")
 KERNELS = "regex:.*(tile|direct|calibration)_kernel.*"
 METHOD = "Nsight Compute, clocks not locked, one launch after one to warm up"
 LIBRARY = "libcalibration.so"

@@ -25,7 +25,7 @@ from bench.records import COPY, RANDOM_GROUP, REMOVAL_NAME, RESULTS, geometric_m
 
 # The kernels and the tiles that are theirs.
 KERNELS = {
-    "tile": ("scalar32", "vector", "vector128"),
+    "tile": ("scalar32", "vector", "vector128", "short_vector"),
     "window": ("window",),
     "flat": ("flat",),
     "scatter": ("scatter",),

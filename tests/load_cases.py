@@ -164,7 +164,11 @@ def run_cases(cases: Iterable[Case], device: str) -> Tally:
         compare(torch.ops.swizzle.transpose(x, *dims, out=out), "out", expected)
         if x.dim() >= 2:
             last = case.sample.with_dims_last(x)
-            method = case.layout if case.tile in ("scalar32", "vector", "vector128") else "auto"
+            method = (
+                case.layout
+                if case.tile in ("scalar32", "vector", "vector128", "short_vector")
+                else "auto"
+            )
             try:
                 forced = torch.ops.swizzle._transpose_with(last, method, case.tile)
             except ValueError:  # not this input

@@ -4,13 +4,17 @@
 // permuted in registers: images from HWC to CHW, for one.
 #pragma once
 
+#include <type_traits>
+
 #include "register_transpose.hpp"
 #include "tile_grid.hpp"
 
 namespace swizzle {
 
-template <int kElementBytes_, int kColumns_>
-struct DeinterleaveProgram : TiledProgram<DeinterleaveProgram<kElementBytes_, kColumns_>> {
+template <int kElementBytes_, int kColumns_, class Arguments_ = TileArguments>
+struct DeinterleaveProgram : TiledProgram<DeinterleaveProgram<kElementBytes_, kColumns_, Arguments_>, Arguments_> {
+  using Arguments = Arguments_;
+  using Offset = typename Arguments::Offset;
   using Chunk = Opaque<16>;
 
   static constexpr int kElementBytes = kElementBytes_;
@@ -24,37 +28,45 @@ struct DeinterleaveProgram : TiledProgram<DeinterleaveProgram<kElementBytes_, kC
   static constexpr std::int64_t row_tiles(const Transposition& problem) { return ceil_div(problem.rows, kRowsPerTile); }
   static constexpr std::int64_t col_tiles(const Transposition&) { return 1; }
 
-  /// What one block works on: its first row on both sides, and how many rows follow.
+  /// What one block works on: its matrix and its first row there, on both sides, and how many rows follow.
   struct Origin {
     const unsigned char* src = nullptr;
     unsigned char* dst = nullptr;
+    Offset src_offset = 0;
+    Offset dst_offset = 0;
     int rows = 0;
   };
 
-  SWIZZLE_HOST_DEVICE static Origin locate(const TileArguments& args, std::uint32_t block) {
-    TilePosition position;
-    if (args.outer_rank <= 1) {
-      // A single dimension outside, whose index is what is left, and one tile along the columns: no further division.
+  SWIZZLE_HOST_DEVICE static Origin locate(const Arguments& args, std::uint32_t block) {
+    Origin tile;
+    Offset row = 0;
+    if constexpr (std::is_same_v<Arguments, BatchArguments>) {
       const std::uint32_t outer = args.row_tiles.quotient(block);
-      position.row_tile = args.row_tiles.remainder(block, outer);
-      position.src = args.src + outer * args.outer[0].src_pitch;
-      position.dst = args.dst + outer * args.outer[0].dst_pitch;
+      row = static_cast<Offset>(args.row_tiles.remainder(block, outer)) * kRowsPerTile;
+      tile.src = args.src;
+      tile.dst = args.dst;
+      tile.src_offset = static_cast<Offset>(outer) * args.outer_src_pitch;
+      tile.dst_offset = static_cast<Offset>(outer) * args.outer_dst_pitch;
     } else {
-      position = locate_tile(args, block);
+      const TilePosition position = locate_tile(args, block);
+      row = static_cast<Offset>(position.row_tile) * kRowsPerTile;
+      tile.src = position.src;
+      tile.dst = position.dst;
     }
-    const std::int64_t row = std::int64_t{position.row_tile} * kRowsPerTile;
-    return {position.src + row * kColumns * kElementBytes, position.dst + row * kElementBytes,
-            static_cast<int>(min_of<std::int64_t>(args.rows - row, kRowsPerTile))};
+    tile.src_offset += row * kColumns * kElementBytes;
+    tile.dst_offset += row * kElementBytes;
+    tile.rows = static_cast<int>(min_of<Offset>(args.rows - row, kRowsPerTile));
+    return tile;
   }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void load(Memory&, const TileArguments&, const Origin&, int) {}
+  SWIZZLE_HOST_DEVICE static void load(Memory&, const Arguments&, const Origin&, int) {}
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const TileArguments& args, const Origin& tile, int thread) {
+  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const Arguments& args, const Origin& tile, int thread) {
     if (thread * kChunkElements >= tile.rows) return;
-    const unsigned char* src = tile.src + thread * kColumns * 16;
-    unsigned char* dst = tile.dst + thread * 16;
+    const unsigned char* src = tile.src + (tile.src_offset + thread * kColumns * 16);
+    unsigned char* dst = tile.dst + (tile.dst_offset + thread * 16);
     Chunk in[kColumns];
     SWIZZLE_UNROLL
     for (int i = 0; i < kColumns; ++i) in[i] = memory.template load_global<Chunk>(src + i * 16);

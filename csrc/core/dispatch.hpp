@@ -54,21 +54,23 @@ auto dispatch_tile_program(Tile tile, Method layout, const Visitor& visitor) {
       return dispatch_layout<VectorPolicy<kElementBytes>>(layout, visitor);
     case Tile::kVector128:
       return dispatch_layout<Vector128Policy<kElementBytes>, Arguments>(layout, visitor);
+    case Tile::kShortVector:
+      return dispatch_layout<ShortVectorPolicy<kElementBytes>, Arguments>(layout, visitor);
     default:
       return dispatch_layout<Scalar32Policy<kElementBytes>, Arguments>(layout, visitor);
   }
 }
 
 /// The same for the deinterleave programs, of matrices with two to four columns.
-template <int kElementBytes, class Visitor>
+template <int kElementBytes, class Arguments, class Visitor>
 auto dispatch_deinterleave(const Transposition& matrices, const Visitor& visitor) {
   switch (matrices.cols) {
     case 2:
-      return visitor(DeinterleaveProgram<kElementBytes, 2>{});
+      return visitor(DeinterleaveProgram<kElementBytes, 2, Arguments>{});
     case 3:
-      return visitor(DeinterleaveProgram<kElementBytes, 3>{});
+      return visitor(DeinterleaveProgram<kElementBytes, 3, Arguments>{});
     default:
-      return visitor(DeinterleaveProgram<kElementBytes, 4>{});
+      return visitor(DeinterleaveProgram<kElementBytes, 4, Arguments>{});
   }
 }
 
@@ -133,7 +135,10 @@ auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, c
     if (tile == Tile::kScatter) return dispatch_scatter<kElementBytes>(matrices, src, dst, visitor);
   }
   if constexpr (kElementBytes <= 8) {
-    if (tile == Tile::kDeinterleave) return dispatch_deinterleave<kElementBytes>(matrices, visitor);
+    if (tile == Tile::kDeinterleave) {
+      return is_near_batch(matrices) ? dispatch_deinterleave<kElementBytes, BatchArguments>(matrices, visitor)
+                                     : dispatch_deinterleave<kElementBytes, TileArguments>(matrices, visitor);
+    }
     if (tile == Tile::kWindow) return dispatch_window<kElementBytes>(matrices, visitor);
   }
   // (Tiles of 256 bytes are for large problems, where a shorter prologue gains nothing.)

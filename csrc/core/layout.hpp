@@ -7,6 +7,8 @@
 namespace swizzle {
 
 /// Every layout maps (row, byte within the row) of a tile to a byte offset, and says how many bytes `rows` rows span.
+/// All are linear over disjoint bits: where rows a and b share no bit, nor bytes x and y, offset(a + b, x + y) is
+/// join(offset(a, x), offset(b, y)), by addition or by XOR. So a thread's offsets differ from its first one by constants.
 /// kClaimsConflictFree is a claim that a tile program must prove at compile time before it may be used (proof.hpp).
 
 /// Rows follow one another: a column of 128-byte rows lies in a single bank.
@@ -14,6 +16,7 @@ template <int kRowBytes>
 struct RowMajor {
   static constexpr bool kClaimsConflictFree = false;
   SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) { return row * kRowBytes + byte; }
+  SWIZZLE_HOST_DEVICE static constexpr int join(int offset, int step) { return offset + step; }
   SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return rows * kRowBytes; }
 };
 
@@ -32,6 +35,7 @@ struct Padded {
   SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) {
     return padded_offset(kRowBytes, kPadBytes, kRowsPerPad, row, byte);
   }
+  SWIZZLE_HOST_DEVICE static constexpr int join(int offset, int step) { return offset + step; }
   SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return offset(rows, 0); }
 };
 
@@ -48,15 +52,18 @@ struct Swizzled {
   SWIZZLE_HOST_DEVICE static constexpr int offset(int row, int byte) {
     return row * kRowBytes + (byte ^ Xor::key(row * kRowBytes));
   }
+  SWIZZLE_HOST_DEVICE static constexpr int join(int offset, int step) { return offset ^ step; }
   SWIZZLE_HOST_DEVICE static constexpr int span_bytes(int rows) { return rows * kRowBytes; }
 };
 
 /// The layouts that fit a policy. A column access of a program steps kChunkElements rows from lane to lane, so pads
 /// come after that many rows and the XOR, the line form of chunk_swizzle.hpp, is fed by the row number divided by it.
-/// Chunks below one word (4 bytes) stay together, since lanes that meet in one word do not conflict.
+/// Chunks below one word (4 bytes) stay together, since lanes that meet in one word do not conflict, and so do as many
+/// as lanes that are served together read of one row, where a column has fewer chunks than those lanes.
 template <class Policy>
 struct LayoutsFor {
-  static constexpr int kUnitBytes = max_of(kWordBytes, Policy::kChunkBytes);
+  static constexpr int kUnitBytes = max_of(kWordBytes, Policy::kChunkBytes) *
+                                    max_of(1, lanes_per_group(Policy::kChunkBytes) / Policy::kChunksPerColumn);
 
   using Naive = RowMajor<Policy::kRowBytes>;
   using Pad = Padded<Policy::kRowBytes, kUnitBytes, Policy::kChunkElements>;

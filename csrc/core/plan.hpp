@@ -28,22 +28,44 @@ struct Plan {
 
 /// The tile for a transposition when a layout was named: chunks where they fit, one element a lane elsewhere.
 ///
-/// 128-byte edges instead of 256-byte ones where these make fewer than 1.5 tiles an SM, where a matrix fits into one
-/// tile, and on the narrowest sides of small elements. Note [Measured shares], 128 / 256:
+/// 128-byte edges instead of 256-byte ones where these make few tiles an SM, where a matrix fits into one tile, and on
+/// the narrowest sides of small elements. Note [Measured shares], 128 / 256:
 ///   1 byte  3072^2 (144 tiles) .96 / .94   4096^2 (256 tiles) 1.02 / 1.03
-///   2 bytes 1536^2 (144 tiles) .98 / .91   2048^2 (256 tiles)  .97 / .98   (8, 3276800) .67 / .46
+///   2 bytes (8, 3276800) .67 / .46
 ///   (65536, 16, 16): 2 bytes .40 / .21, 4 bytes .79 / .49
-/// One element a lane also where that edge makes a single tile or, of bytes, 16. us, scalar32 / vector128, 2026-11-30:
-/// bytes 64^2 5.09 / 5.20, 128^2 5.22 / 5.34, 256^2 5.34 / 5.54, 512^2 5.55 / 5.71, but 1024^2 6.34 / 5.98; 2 bytes
-/// 64^2 5.09 / 5.17, but 256^2 5.50 / 5.38.
+///   us, 2026-12-01: 2 bytes 2048^2 (256 tiles) 8.61 / 8.75, 512 x 14336 (448) 11.3 / 11.8, 2880^2 (529) 12.7 / 12.6;
+///   4 bytes 1024^2 (256) 6.76 / 7.12, 1536^2 (576) 9.26 / 9.23; 8 bytes 512^2 (256) 5.62 / 5.82; but 16 bytes 512^2
+///   (1024) 7.49 / 7.04
 inline Tile select_shared_tile(const Transposition& matrices, bool chunks_fit, const DeviceTraits& device) {
-  const std::int64_t tiles = count_tiles(matrices, 128);
-  if (!chunks_fit || tiles <= (matrices.element_bytes == 1 ? 16 : 1)) return Tile::kScalar32;
-  const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * matrices.element_bytes;
-  const std::int64_t longer_bytes = max_of(matrices.rows, matrices.cols) * matrices.element_bytes;
-  const bool is_narrow = longer_bytes <= 128 || (matrices.element_bytes <= 2 && shorter_bytes <= 32);
-  const bool leaves_idle_sms = 2 * count_tiles(matrices, 256) < 3 * device.multiprocessors;
+  if (!chunks_fit || count_tiles(matrices, 128) <= 1) return Tile::kScalar32;
+  const std::int64_t bytes = matrices.element_bytes;
+  const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * bytes;
+  const std::int64_t longer_bytes = max_of(matrices.rows, matrices.cols) * bytes;
+  const bool is_narrow = longer_bytes <= 128 || (bytes <= 2 && shorter_bytes <= 32);
+  const int half_tiles_per_sm = bytes == 1 || bytes == 16 ? 3 : 7;
+  const bool leaves_idle_sms = 2 * count_tiles(matrices, 256) < half_tiles_per_sm * device.multiprocessors;
   return is_narrow || leaves_idle_sms ? Tile::kVector128 : Tile::kVector;
+}
+
+/// Whether short vectors beat the tile that was selected: one element a lane always, 16 bytes a lane on small problems,
+/// of 8 bytes on all but the largest (whose tiles ask the L2 cache to keep the input). us, H200, 2026-12-01, short
+/// vectors / one element / 16 bytes a lane:
+///   1 byte   64^2 4.17 / 4.20 / -, 512^2 4.73 / 4.76 / 4.84, 1024^2 5.22 / 5.51 / 5.27, 1536^2 6.03 / 7.23 / 6.14
+///   2 bytes  64^2 4.26 / 4.27 / -, 256^2 4.54 / 4.54 / 4.58, 462 x 1024 4.60 / 4.70 / -, but 512^2 4.83 / 4.91 / 4.80,
+///            1024^2 5.73 / 5.98 / 5.58
+///   4 bytes  256^2 4.57 / 4.61 / 4.64, 1024^2 6.56 / 6.62 / 6.88, but 1536^2 9.23 / 9.30 / 9.13
+///   8 bytes  32 x 4096 4.40 / 4.38 / 4.53, 120 x 2080 4.90 / 4.91 / 5.12, 512^2 5.57 / 5.58 / 5.62, 1024^2 8.43 / 8.42 /
+///            8.77, 2048^2 20.7 / - / 21.1, 4096^2 69.6 / - / 70.0
+inline bool short_vectors_pay(const Transposition& matrices, Tile tile, std::uint64_t src_address,
+                              std::uint64_t dst_address, const DeviceTraits& device) {
+  constexpr std::int64_t kMostBytes = std::int64_t{160} << 20;
+  const std::int64_t bytes = matrices.element_bytes;
+  if (bytes == 16 || !can_serve(Tile::kShortVector, matrices, src_address, dst_address)) return false;
+  if (tile == Tile::kScalar32) return true;
+  if (tile == Tile::kVector) return bytes == 8 && matrices.byte_count() < kMostBytes;
+  if (tile != Tile::kVector128) return false;
+  const int quarter_tiles_per_sm = bytes == 1 ? 6 : bytes == 2 ? 1 : 32;
+  return 4 * count_tiles(matrices, 128) < quarter_tiles_per_sm * device.multiprocessors;
 }
 
 /// Whether windows beat one element a lane: not on small problems, and not where a tile of 128 output elements by 256
@@ -354,6 +376,7 @@ inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::ui
     plan.tile = select_shared_tile(plan.matrices, allows_chunks(plan.matrices, src_address, dst_address), device);
     plan.layout = method;
   }
+  if (short_vectors_pay(plan.matrices, plan.tile, src_address, dst_address, device)) plan.tile = Tile::kShortVector;
   if (can_serve(plan.tile, plan.matrices, src_address, dst_address)) {
     plan.route = Route::kTile;
   } else {

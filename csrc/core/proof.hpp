@@ -1,4 +1,5 @@
-// Compile-time proofs over a tile program: its layout is one-to-one, in range, and conflict-free where it claims to be.
+// Compile-time proofs over a tile program: its layout is one-to-one, in range, linear over the steps of a thread, and
+// conflict-free where it claims to be.
 #pragma once
 
 #include <type_traits>
@@ -63,6 +64,28 @@ struct SharedAccesses {
     return false;
   }
 
+  // Whether the offsets that threads step to are those of their rows and chunks.
+  static constexpr bool has_linear_steps() {
+    for (int thread = 0; thread < Policy::kThreads; ++thread) {
+      const int chunk = Program::load_chunk(thread);
+      const int load = Program::shared_offset(Program::load_row(thread, 0), chunk);
+      for (int step = 0; step < Policy::kLoadsPerThread; ++step) {
+        if (Program::load_place(load, step) != Program::shared_offset(Program::load_row(thread, step), chunk))
+          return false;
+      }
+      const int row = Program::block_row(thread);
+      const int block = Program::shared_offset(row, Program::block_chunk(thread, 0));
+      for (int step = 0; step < Policy::kBlocksPerThread; ++step) {
+        for (int k = 0; k < Policy::kChunkElements; ++k) {
+          if (Program::block_place(block, step, k) !=
+              Program::shared_offset(row + k, Program::block_chunk(thread, step)))
+            return false;
+        }
+      }
+    }
+    return true;
+  }
+
   static constexpr bool is_unique() {
     bool taken[Program::kSharedBytes / Policy::kChunkBytes] = {};
     for (int row = 0; row < Policy::kRows; ++row) {
@@ -84,6 +107,10 @@ struct SharedAccesses {
 template <class Program>
 inline constexpr bool is_unique_v = detail::SharedAccesses<Program>::is_unique();
 
+/// Whether the program's steps through shared memory end where its layout says.
+template <class Program>
+inline constexpr bool has_linear_steps_v = detail::SharedAccesses<Program>::has_linear_steps();
+
 /// Whether no request of a full tile, in either phase, takes more wavefronts than its width asks for.
 template <class Program>
 inline constexpr bool is_conflict_free_v<Program, std::void_t<typename Program::Layout>> =
@@ -93,6 +120,7 @@ inline constexpr bool is_conflict_free_v<Program, std::void_t<typename Program::
 template <class Program>
 struct ProvenProgram : Program {
   static_assert(is_unique_v<Program>, "the layout maps two chunks of the tile to one place, or outside shared memory");
+  static_assert(has_linear_steps_v<Program>, "the layout is not linear over the bits of a thread and of its steps");
   static_assert(!Program::Layout::kClaimsConflictFree || is_conflict_free_v<Program>,
                 "the layout claims to be conflict-free for this policy and is not");
 };

@@ -72,9 +72,16 @@ SWIZZLE_HOST_DEVICE inline void transpose_words(std::uint32_t (&word)[4 / kEleme
 template <int kElementBytes, int kChunkBytes>
 SWIZZLE_HOST_DEVICE inline void transpose_block(Opaque<kChunkBytes> (&block)[kChunkBytes / kElementBytes]) {
   constexpr int n = kChunkBytes / kElementBytes;
-  if constexpr (n > 1) {
-    static_assert(kChunkBytes == 16, "transpose_block: chunks of several elements have 16 bytes");
-    Opaque<16> out[n];
+  if constexpr (n > 1 && kChunkBytes == 4) {
+    std::uint32_t word[n];
+    SWIZZLE_UNROLL
+    for (int r = 0; r < n; ++r) word[r] = block[r].value;
+    transpose_words<kElementBytes>(word);
+    SWIZZLE_UNROLL
+    for (int r = 0; r < n; ++r) block[r].value = word[r];
+  } else if constexpr (n > 1) {
+    constexpr int kSide = kChunkBytes / 4;
+    Opaque<kChunkBytes> out[n];
     if constexpr (kElementBytes >= 4) {
       constexpr int kWords = kElementBytes / 4;
       SWIZZLE_UNROLL
@@ -88,9 +95,9 @@ SWIZZLE_HOST_DEVICE inline void transpose_block(Opaque<kChunkBytes> (&block)[kCh
     } else {
       constexpr int kRows = 4 / kElementBytes;
       SWIZZLE_UNROLL
-      for (int r = 0; r < 4; ++r) {
+      for (int r = 0; r < kSide; ++r) {
         SWIZZLE_UNROLL
-        for (int c = 0; c < 4; ++c) {
+        for (int c = 0; c < kSide; ++c) {
           std::uint32_t word[kRows];
           SWIZZLE_UNROLL
           for (int k = 0; k < kRows; ++k) word[k] = block[kRows * r + k].word[c];

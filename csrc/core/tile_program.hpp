@@ -17,10 +17,14 @@
 
 namespace swizzle {
 
-/// What one block works on: pointers to the tile's first element and how many of its rows and columns exist.
+/// What one block works on: its matrix and the tile's first element there, on both sides, and how many of the tile's
+/// rows and columns exist. (Offsets stay apart from the addresses, so that a thread's sums are in the offsets' width.)
+template <class Offset>
 struct TileOrigin {
   const unsigned char* src = nullptr;
   unsigned char* dst = nullptr;
+  Offset src_offset = 0;
+  Offset dst_offset = 0;
   int rows = 0;
   int cols = 0;
 };
@@ -31,6 +35,7 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
   using Layout = Layout_;
   using Arguments = Arguments_;
   using Offset = typename Arguments::Offset;
+  using Origin = TileOrigin<Offset>;
   using Chunk = Opaque<Policy::kChunkBytes>;
 
   static constexpr int kThreads = Policy::kThreads;
@@ -49,13 +54,17 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
     return ceil_div(problem.cols, Policy::kCols);
   }
 
-  SWIZZLE_HOST_DEVICE static TileOrigin locate(const Arguments& args, std::uint32_t block) {
-    const TilePosition position = locate_tile(args, block);
+  SWIZZLE_HOST_DEVICE static Origin locate(const Arguments& args, std::uint32_t block) {
+    return locate(args, locate_tile(args, block));
+  }
+  SWIZZLE_HOST_DEVICE static Origin locate(const Arguments& args, const TilePosition& position) {
     const Offset row = static_cast<Offset>(position.row_tile) * Policy::kRows;
     const Offset col = static_cast<Offset>(position.col_tile) * Policy::kCols;
-    TileOrigin tile;
-    tile.src = position.src + row * args.src_row_pitch + col * args.src_col_pitch;
-    tile.dst = position.dst + col * args.dst_col_pitch + row * Policy::kElementBytes;
+    Origin tile;
+    tile.src = position.src;
+    tile.dst = position.dst;
+    tile.src_offset = row * args.src_row_pitch + col * args.src_col_pitch;
+    tile.dst_offset = col * args.dst_col_pitch + row * Policy::kElementBytes;
     tile.rows = static_cast<int>(min_of<Offset>(args.rows - row, Policy::kRows));
     tile.cols = static_cast<int>(min_of<Offset>(args.cols - col, Policy::kCols));
     return tile;
@@ -77,22 +86,32 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
   SWIZZLE_HOST_DEVICE static constexpr int shared_offset(int row, int chunk) {
     return Layout::offset(row, chunk * Policy::kChunkBytes);
   }
+  /// The same for a step of phase load, and for row k of a step's register block, from the thread's first offset of the
+  /// phase: a constant apart (Layout::join), because a thread's bits and a step's bits of rows and chunks are disjoint.
+  SWIZZLE_HOST_DEVICE static constexpr int load_place(int first, int step) {
+    return Layout::join(first, shared_offset(step * kRowsPerStep, 0));
+  }
+  SWIZZLE_HOST_DEVICE static constexpr int block_place(int first, int step, int k) {
+    return Layout::join(first, shared_offset(k, step * kChunksPerStep));
+  }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const Arguments& args, const TileOrigin& tile, int thread) {
+  SWIZZLE_HOST_DEVICE static void load(Memory& memory, const Arguments& args, const Origin& tile, int thread) {
     constexpr int kSteps = Policy::kLoadsPerThread;
     const int chunk = load_chunk(thread);
     // Rows and columns of the matrix are multiples of kChunkElements: a chunk is inside as a whole or not at all.
-    const int rows = chunk * Policy::kChunkElements < tile.cols ? tile.rows : 0;
+    const int rows = (chunk * Policy::kChunkElements < tile.cols ? tile.rows : 0) - load_row(thread, 0);
     // The stride of the input's columns is free where a chunk is a single element.
     const Offset chunk_pitch = Policy::kChunkElements == 1 ? args.src_col_pitch : Policy::kChunkBytes;
-    const unsigned char* src = tile.src + load_row(thread, 0) * args.src_row_pitch + chunk * chunk_pitch;
+    const unsigned char* src =
+        tile.src + (tile.src_offset + load_row(thread, 0) * args.src_row_pitch + chunk * chunk_pitch);
+    const int place = shared_offset(load_row(thread, 0), chunk);
     const Offset step_pitch = kRowsPerStep * args.src_row_pitch;
     if constexpr (Policy::kIsAsync) {
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
-        if (load_row(thread, i) < rows) {
-          memory.template copy_to_shared<Chunk>(i, shared_offset(load_row(thread, i), chunk), src);
+        if (i * kRowsPerStep < rows) {
+          memory.template copy_to_shared<Chunk>(i, load_place(place, i), src);
         }
         src += step_pitch;
       }
@@ -102,32 +121,33 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
       Chunk value[kSteps];
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
-        if (load_row(thread, i) < rows) value[i] = memory.template load_global<Chunk>(src);
+        if (i * kRowsPerStep < rows) value[i] = memory.template load_global<Chunk>(src);
         src += step_pitch;
       }
       memory.issue_loads();
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
-        if (load_row(thread, i) < rows) memory.store_shared(i, shared_offset(load_row(thread, i), chunk), value[i]);
+        if (i * kRowsPerStep < rows) memory.store_shared(i, load_place(place, i), value[i]);
       }
     }
   }
 
   template <class Memory>
-  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const Arguments& args, const TileOrigin& tile, int thread) {
+  SWIZZLE_HOST_DEVICE static void store(Memory& memory, const Arguments& args, const Origin& tile, int thread) {
     constexpr int n = Policy::kChunkElements;
     const int row = block_row(thread);
-    const int cols = row < tile.rows ? tile.cols : 0;
+    const int cols = (row < tile.rows ? tile.cols : 0) - block_chunk(thread, 0) * n;
     unsigned char* dst =
-        tile.dst + static_cast<Offset>(block_chunk(thread, 0)) * n * args.dst_col_pitch + row * Policy::kElementBytes;
+        tile.dst + (tile.dst_offset + static_cast<Offset>(block_chunk(thread, 0)) * n * args.dst_col_pitch +
+                    row * Policy::kElementBytes);
+    const int place = shared_offset(row, block_chunk(thread, 0));
     SWIZZLE_UNROLL
     for (int i = 0; i < Policy::kBlocksPerThread; ++i) {
-      const int chunk = block_chunk(thread, i);
-      if (chunk * n < cols) {
+      if (i * kChunksPerStep * n < cols) {
         Chunk block[n];
         SWIZZLE_UNROLL
         for (int k = 0; k < n; ++k) {
-          block[k] = memory.template load_shared<Chunk>(i * n + k, shared_offset(row + k, chunk));
+          block[k] = memory.template load_shared<Chunk>(i * n + k, block_place(place, i, k));
         }
         transpose_block<Policy::kElementBytes, Policy::kChunkBytes>(block);
         unsigned char* column = dst;

@@ -19,13 +19,25 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 ///               any pitch and address.
 /// - kVector:    16 bytes a lane on both global sides, 256-byte edges.
 /// - kVector128: the same with 128-byte edges.
+/// - kShortVector: two elements a lane (four of bytes), 32 x 32 elements, of bytes 64 x 64; 16 bytes as in kVector.
 /// - kDeinterleave: two to four columns, permuted in registers, whole 16-byte chunks on both sides.
 /// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
 /// - kScatter:   few rows, or small matrices, scattered over an image of the output in words, bytes also one by one.
 /// - kBox:       a box over any dimensions, gathered from shared memory; not expanded, contiguous innermost in the
 ///   input.
 /// - kDirect:    no tile: element by element, in output order.
-enum class Tile { kScalar32, kVector, kVector128, kWindow, kDeinterleave, kFlat, kScatter, kBox, kDirect };
+enum class Tile {
+  kScalar32,
+  kVector,
+  kVector128,
+  kShortVector,
+  kWindow,
+  kDeinterleave,
+  kFlat,
+  kScatter,
+  kBox,
+  kDirect
+};
 
 /// A value and the name that callers know it by.
 template <class Value>
@@ -39,6 +51,7 @@ inline constexpr Named<Method> kMethodNames[] = {
 inline constexpr Named<Tile> kTileNames[] = {{Tile::kScalar32, "scalar32"},
                                              {Tile::kVector, "vector"},
                                              {Tile::kVector128, "vector128"},
+                                             {Tile::kShortVector, "short_vector"},
                                              {Tile::kWindow, "window"},
                                              {Tile::kDeinterleave, "deinterleave"},
                                              {Tile::kFlat, "flat"},
@@ -71,7 +84,7 @@ constexpr std::string_view name_of(Tile tile) { return find_name(kTileNames, til
 
 /// Whether a tile leaves the layout in shared memory open, so that a method other than auto means something.
 constexpr bool has_layout(Tile tile) {
-  return tile == Tile::kScalar32 || tile == Tile::kVector || tile == Tile::kVector128;
+  return tile == Tile::kScalar32 || tile == Tile::kVector || tile == Tile::kVector128 || tile == Tile::kShortVector;
 }
 
 /// Whether every address and pitch of both sides is a multiple of `bytes`.
@@ -86,12 +99,14 @@ inline bool are_aligned(const Transposition& matrices, std::uint64_t src_address
   return result;
 }
 
-/// Whether 16-byte chunks fit both sides: contiguous input rows, and every address, pitch and side a multiple of 16
-/// bytes.
-inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
-  const bool sides_are_whole =
-      matrices.rows * matrices.element_bytes % 16 == 0 && matrices.cols * matrices.element_bytes % 16 == 0;
-  return matrices.src_col_stride == 1 && sides_are_whole && are_aligned(matrices, src_address, dst_address, 16);
+/// Whether chunks of so many bytes fit both sides: contiguous input rows, and every address, pitch and side a multiple
+/// of them.
+inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
+                          int chunk_bytes = 16) {
+  const bool sides_are_whole = matrices.rows * matrices.element_bytes % chunk_bytes == 0 &&
+                               matrices.cols * matrices.element_bytes % chunk_bytes == 0;
+  return matrices.src_col_stride == 1 && sides_are_whole &&
+         are_aligned(matrices, src_address, dst_address, chunk_bytes);
 }
 
 /// Whether rows of two to four elements lie side by side, everything else is in multiples of 16 bytes, and a matrix
@@ -168,6 +183,8 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
   switch (tile) {
     case Tile::kScalar32:
       return true;
+    case Tile::kShortVector:
+      return allows_chunks(matrices, src_address, dst_address, short_vector_bytes(matrices.element_bytes));
     case Tile::kWindow:
       return windows_fit(matrices);
     case Tile::kDeinterleave:

@@ -46,8 +46,9 @@ cudaError_t launch_tile_kernel(const Shape& matrices, const void* src, void* dst
   const cudaError_t status = allow_shared_memory<Program, kKeepsInput>();
   if (status != cudaSuccess) return status;
   const typename Program::Arguments args = Program::make_arguments(matrices, src, dst);
-  const auto blocks = static_cast<unsigned>(args.block_count);
-  tile_kernel<Program, kKeepsInput><<<blocks, Program::kThreads, Program::shared_bytes(args), stream>>>(args);
+  dim3 grid(static_cast<unsigned>(args.block_count));
+  if constexpr (kHasPlaneGrid<Program>) grid = dim3(args.row_tiles.divisor, grid.x / args.row_tiles.divisor);
+  tile_kernel<Program, kKeepsInput><<<grid, Program::kThreads, Program::shared_bytes(args), stream>>>(args);
   return cudaGetLastError();
 }
 

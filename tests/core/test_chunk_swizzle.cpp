@@ -217,6 +217,7 @@ TEST(ChunkSwizzle, TheShippedLayoutsHaveTheThreeProperties) {
     static_assert(ShippedPlacement<Scalar32Policy<kElement>>::kIsProved);
     static_assert(ShippedPlacement<VectorPolicy<kElement>>::kIsProved);
     static_assert(ShippedPlacement<Vector128Policy<kElement>>::kIsProved);
+    static_assert(ShippedPlacement<ShortVectorPolicy<kElement>>::kIsProved);
   });
 }
 

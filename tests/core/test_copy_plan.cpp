@@ -165,7 +165,8 @@ TEST(CopyPlan, EveryRandomCopyThatIsTakenWritesItsDestinationAndNothingElse) {
   EXPECT_GT(taken[0], 200);
   EXPECT_GT(taken[1], 15);
   EXPECT_GT(with_gaps, 50);
-  for (const Tile tile : {Tile::kScalar32, Tile::kVector, Tile::kVector128, Tile::kWindow, Tile::kFlat}) {
+  for (const Tile tile :
+       {Tile::kScalar32, Tile::kVector, Tile::kVector128, Tile::kShortVector, Tile::kWindow, Tile::kFlat}) {
     EXPECT_GT(tiles[static_cast<std::size_t>(tile)], 0) << name_of(tile);
   }
 }

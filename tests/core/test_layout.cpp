@@ -41,6 +41,7 @@ void expect_proofs_of_all_tiles() {
   expect_proofs<Scalar32Policy<kElementBytes>>();
   expect_proofs<VectorPolicy<kElementBytes>>();
   expect_proofs<Vector128Policy<kElementBytes>>();
+  expect_proofs<ShortVectorPolicy<kElementBytes>>();
 }
 
 TEST(Layout, TheProofAgreesWithTheTracedProgram) {
@@ -178,7 +179,8 @@ template <int kElementBytes>
 constexpr bool every_tile_breaks_with_one_bit_fewer() {
   return breaks_with_one_bit_fewer<Scalar32Policy<kElementBytes>>() &&
          breaks_with_one_bit_fewer<VectorPolicy<kElementBytes>>() &&
-         breaks_with_one_bit_fewer<Vector128Policy<kElementBytes>>();
+         breaks_with_one_bit_fewer<Vector128Policy<kElementBytes>>() &&
+         breaks_with_one_bit_fewer<ShortVectorPolicy<kElementBytes>>();
 }
 
 TEST(LayoutMutation, EveryXorBitCountsInEveryShippedTile) {
@@ -209,6 +211,22 @@ TEST(LayoutMutation, AFoldedIndexIsNotOneToOne) {
   static_assert(!is_unique_v<TileProgram<Policy, FoldedRows>>);
 }
 
+// Rows of 33 words, joined as if their bits did not carry.
+struct CarryingRows : Padded<128, 4, 1> {
+  static constexpr int join(int offset, int step) { return offset ^ step; }
+};
+// The XOR of Swizzled, joined by addition.
+struct AddedXor : Swizzled<128, Swizzle<5, 2, 5>> {
+  static constexpr int join(int offset, int step) { return offset + step; }
+};
+
+TEST(LayoutMutation, StepsThatTheLayoutIsNotLinearInAreFound) {
+  static_assert(has_linear_steps_v<TileProgram<Policy, Padded<128, 4, 1>>>);
+  static_assert(has_linear_steps_v<TileProgram<Policy, Swizzled<128, Swizzle<5, 2, 5>>>>);
+  static_assert(!has_linear_steps_v<TileProgram<Policy, CarryingRows>>);
+  static_assert(!has_linear_steps_v<TileProgram<Policy, AddedXor>>);
+}
+
 // Undoes the XOR on the reading side only.
 template <class Xor>
 class OneSidedMemory : public HostMemory {
@@ -235,7 +253,7 @@ TEST(LayoutMutation, AnXorOnOneSideOnlyGivesWrongValues) {
   auto* dst_bytes = reinterpret_cast<unsigned char*>(dst.data());
   const auto wrong_values = [&](auto& memory) {
     const TileArguments args = Program::make_arguments(tile, src_bytes, dst_bytes);
-    const TileOrigin origin = Program::locate(args, 0);
+    const auto origin = Program::locate(args, 0);
     memory.enter_block(0, Program::kSharedBytes);
     for (int thread = 0; thread < Program::kThreads; ++thread) Program::load(memory, args, origin, thread);
     for (int thread = 0; thread < Program::kThreads; ++thread) Program::store(memory, args, origin, thread);

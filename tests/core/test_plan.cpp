@@ -158,7 +158,9 @@ TEST(Plan, TakesChunksOnlyWhereTheyFit) {
     return plan_of(canonical(matrix_view(4, rows, cols, pitch), src), Method::kAuto, src).tile;
   };
   EXPECT_EQ(tile_of(8192, 8192, 8192, 0), Tile::kVector);
-  EXPECT_EQ(tile_of(256, 256, 256, 0), Tile::kVector128);
+  EXPECT_EQ(tile_of(1536, 1536, 1536, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(1280, 1280, 1280, 0), Tile::kVector128);
+  EXPECT_EQ(tile_of(256, 256, 256, 0), Tile::kShortVector);
   EXPECT_EQ(tile_of(8192, 8192, 8192, 4), Tile::kWindow);
   EXPECT_EQ(tile_of(8192, 8192, 8193, 0), Tile::kWindow);
   EXPECT_EQ(tile_of(8191, 8192, 8192, 0), Tile::kWindow);
@@ -198,7 +200,7 @@ TEST(Plan, TakesFlatRunsForShortSidesThatChunksDoNotFit) {
   EXPECT_EQ(tile_of(4, 267489, 49), Tile::kFlat);
   EXPECT_EQ(tile_of(1, 23, 1458889), Tile::kFlat);
   EXPECT_EQ(tile_of(4, 49, 49, 20000), Tile::kFlat);
-  EXPECT_EQ(tile_of(1, 120, 2080), Tile::kScalar32) << "too small to fill the GPU with runs";
+  EXPECT_EQ(tile_of(1, 120, 2080), Tile::kShortVector) << "too small to fill the GPU with runs";
 }
 
 TEST(Plan, ScattersFewRowsAndSmallMatricesOfShortElements) {
@@ -320,14 +322,23 @@ TEST(Plan, ReadsFewRowsAsStreams) {
       << "columns lie apart";
 }
 
-TEST(Plan, TakesSingleElementsForFewTiles) {
+TEST(Plan, TakesShortVectorsForFewTiles) {
   const auto tile_of = [](int bytes, std::int64_t side) {
     return plan_of(canonical(matrix_view(bytes, side, side, side))).tile;
   };
-  EXPECT_EQ(tile_of(1, 512), Tile::kScalar32);
-  EXPECT_EQ(tile_of(1, 1024), Tile::kVector128);
-  EXPECT_EQ(tile_of(2, 64), Tile::kScalar32);
-  EXPECT_EQ(tile_of(2, 128), Tile::kVector128);
+  EXPECT_EQ(tile_of(1, 64), Tile::kShortVector);
+  EXPECT_EQ(tile_of(1, 1536), Tile::kShortVector);
+  EXPECT_EQ(tile_of(1, 2048), Tile::kVector128);
+  EXPECT_EQ(tile_of(2, 256), Tile::kShortVector);
+  EXPECT_EQ(tile_of(2, 512), Tile::kVector128);
+  EXPECT_EQ(tile_of(4, 1024), Tile::kShortVector);
+  EXPECT_EQ(tile_of(8, 512), Tile::kShortVector);
+  EXPECT_EQ(tile_of(8, 1024), Tile::kShortVector);
+  EXPECT_EQ(tile_of(8, 4096), Tile::kShortVector);
+  EXPECT_EQ(tile_of(8, 8192), Tile::kVector) << "keeps its input in the L2 cache";
+  EXPECT_EQ(tile_of(2, 462), Tile::kShortVector) << "chunks do not fit, short vectors do";
+  EXPECT_EQ(tile_of(2, 461), Tile::kScalar32);
+  EXPECT_EQ(tile_of(16, 64), Tile::kVector128);
 }
 
 TEST(Plan, TakesSmallTilesForSmallMatrices) {
@@ -400,7 +411,7 @@ TEST(Plan, GivesEveryOrderOfDimensionsAProgramThatSuitsIt) {
   EXPECT_EQ(name_of_plan(2, {16, 8192, 5120}, {0, 2, 1}), "vector");
   // Reversed and odd; five dimensions.
   EXPECT_EQ(name_of_plan(4, {33, 100019, 33}, {2, 1, 0}), "box");
-  EXPECT_EQ(name_of_plan(2, {1, 462, 16, 64}, {0, 2, 3, 1}), "scalar32");
+  EXPECT_EQ(name_of_plan(2, {1, 462, 16, 64}, {0, 2, 3, 1}), "short_vector");
   EXPECT_EQ(name_of_plan(4, {99999, 2, 2}, {0, 2, 1}), "direct");
   EXPECT_EQ(name_of_plan(4, {4, 16, 32, 64, 48}, {4, 2, 0, 3, 1}), "vector");
   EXPECT_EQ(name_of_plan(2, {2, 3, 224, 224, 4}, {0, 4, 1, 2, 3}), "deinterleave");

@@ -10,7 +10,21 @@ namespace swizzle {
 namespace {
 
 constexpr Method kLayouts[] = {Method::kNaive, Method::kPadded, Method::kSwizzled};
-constexpr Tile kTiles[] = {Tile::kScalar32, Tile::kVector, Tile::kVector128};
+constexpr Tile kTiles[] = {Tile::kScalar32, Tile::kVector, Tile::kVector128, Tile::kShortVector};
+
+// Elements of a chunk of a tile, and the tile's edge along input rows.
+int step_of(Tile tile, int bytes) {
+  if (tile == Tile::kScalar32) return 1;
+  return (tile == Tile::kShortVector ? short_vector_bytes(bytes) : 16) / bytes;
+}
+int cols_of(Tile tile, int bytes) {
+  if (tile == Tile::kScalar32) return 32;
+  return (tile == Tile::kVector || (tile == Tile::kShortVector && bytes >= 8) ? 256 : 128) / bytes;
+}
+int rows_of(Tile tile, int bytes) {
+  if (tile == Tile::kShortVector) return 32;
+  return tile == Tile::kVector && bytes == 1 ? 128 : cols_of(tile, bytes);
+}
 
 ::testing::AssertionResult run_forced(const View& view, Method layout, Tile tile, bool* was_served = nullptr) {
   Arena arena(view);
@@ -37,8 +51,8 @@ TEST_P(Programs, TransposeEverySizeUpTo64) {
           bool was_served = false;
           ASSERT_TRUE(run_forced(matrix_view(bytes, rows, cols, cols), layout, tile, &was_served))
               << name_of(tile) << " " << name_of(layout);
-          const bool fits =
-              rows == 1 || cols == 1 || tile == Tile::kScalar32 || (rows * bytes % 16 == 0 && cols * bytes % 16 == 0);
+          const int step = step_of(tile, bytes);
+          const bool fits = rows == 1 || cols == 1 || (rows % step == 0 && cols % step == 0);
           ASSERT_EQ(was_served, fits) << rows << " x " << cols;
           served += was_served ? 1 : 0;
         }
@@ -52,9 +66,9 @@ TEST_P(Programs, TransposeEverySizeUpTo64) {
 TEST_P(Programs, TransposeAroundTileEdges) {
   const int bytes = GetParam();
   for (const Tile tile : kTiles) {
-    const int step = tile == Tile::kScalar32 ? 1 : 16 / bytes;
-    const int edge = tile == Tile::kScalar32 ? 32 : (tile == Tile::kVector ? 256 : 128) / bytes;
-    const int rows_edge = tile == Tile::kVector && bytes == 1 ? 128 : edge;
+    const int step = step_of(tile, bytes);
+    const int edge = cols_of(tile, bytes);
+    const int rows_edge = rows_of(tile, bytes);
     for (const Method layout : kLayouts) {
       for (const int rows : {rows_edge - step, rows_edge, rows_edge + step, 2 * rows_edge + step}) {
         for (const int cols : {step, edge - step, edge, edge + step}) {
@@ -481,11 +495,69 @@ TEST(Locate, ReachesBeyond32Bits) {
   const TileArguments args = Program::make_arguments(huge, nullptr, nullptr);
   const std::int64_t blocks = args.block_count;
   EXPECT_EQ(blocks, 1449 * 1449);
-  const TileOrigin last = Program::locate(args, static_cast<std::uint32_t>(blocks - 1));
+  const auto last = Program::locate(args, static_cast<std::uint32_t>(blocks - 1));
   EXPECT_EQ(last.rows, 46341 - 1448 * 32);
   EXPECT_EQ(last.cols, 46341 - 1448 * 32);
-  EXPECT_EQ(reinterpret_cast<std::intptr_t>(last.src), (std::intptr_t{1} << 31) * 1448 * 32 + 1448 * 32);
-  EXPECT_EQ(reinterpret_cast<std::intptr_t>(last.dst), std::intptr_t{46341} * 1448 * 32 + 1448 * 32);
+  EXPECT_EQ(last.src_offset, (std::int64_t{1} << 31) * 1448 * 32 + 1448 * 32);
+  EXPECT_EQ(last.dst_offset, std::int64_t{46341} * 1448 * 32 + 1448 * 32);
+}
+
+// A grid of row tiles by column tiles holds the tiles of the numbered blocks, in their order.
+TEST(Locate, FindsTheSameTileByNumberAndByPlace) {
+  using Program = TileProgram<Scalar32Policy<2>, LayoutsFor<Scalar32Policy<2>>::Xor, MatrixArguments>;
+  Transposition problem;
+  problem.element_bytes = 2;
+  problem.rows = 462;
+  problem.cols = 1025;
+  problem.src_row_stride = 1025;
+  problem.src_col_stride = 1;
+  problem.dst_col_stride = 462;
+  const MatrixArguments args = Program::make_arguments(problem, nullptr, nullptr);
+  const std::uint32_t row_tiles = args.row_tiles.divisor;
+  ASSERT_EQ(static_cast<std::uint32_t>(args.block_count) % row_tiles, 0u);
+  for (std::uint32_t y = 0; y < args.block_count / row_tiles; ++y) {
+    for (std::uint32_t x = 0; x < row_tiles; ++x) {
+      const auto numbered = Program::locate(args, y * row_tiles + x);
+      const auto placed = Program::locate(args, TilePosition{x, y, args.src, args.dst});
+      ASSERT_EQ(numbered.src_offset, placed.src_offset);
+      ASSERT_EQ(numbered.dst_offset, placed.dst_offset);
+      ASSERT_EQ(numbered.rows, placed.rows);
+      ASSERT_EQ(numbered.cols, placed.cols);
+    }
+  }
+}
+
+TEST(Locate, TakesShortArgumentsOnlyWhere32BitsAndAGridReach) {
+  Transposition matrix;
+  matrix.rows = 30000;
+  matrix.cols = 60000;
+  matrix.src_row_stride = 60000;
+  matrix.src_col_stride = 1;
+  matrix.dst_col_stride = 30000;
+  EXPECT_TRUE(is_near_matrix(matrix));
+  matrix.element_bytes = 2;
+  EXPECT_FALSE(is_near_matrix(matrix)) << "3.6 GB";
+  matrix.element_bytes = 1;
+  matrix.rows = 32;
+  matrix.cols = 8 * 65535;
+  matrix.src_row_stride = matrix.cols;
+  matrix.dst_col_stride = matrix.rows;
+  EXPECT_TRUE(is_near_matrix(matrix));
+  ++matrix.cols;
+  EXPECT_FALSE(is_near_matrix(matrix)) << "more column tiles than a grid has";
+  Transposition columns;
+  columns.rows = 1 << 20;
+  columns.cols = 3;
+  columns.src_row_stride = 3;
+  columns.src_col_stride = 1;
+  columns.dst_col_stride = columns.rows;
+  columns.outer_rank = 1;
+  columns.outer_size[0] = 600;
+  columns.outer_src_stride[0] = columns.outer_dst_stride[0] = 3 << 20;
+  EXPECT_FALSE(is_near_matrix(columns));
+  EXPECT_TRUE(is_near_batch(columns));
+  columns.outer_size[0] = 700;
+  EXPECT_FALSE(is_near_batch(columns)) << "2.2 GB";
 }
 
 // Counts loads by address, without memory behind the addresses.

@@ -19,10 +19,10 @@ TEST(BytePermute, SelectsAnyByteOfBothWords) {
   EXPECT_EQ(byte_permute(low, high, 0x7777), 0x77777777u);
 }
 
-template <int kElementBytes>
+template <int kElementBytes, int kChunkBytes = 16>
 void expect_transposed_block() {
-  constexpr int n = 16 / kElementBytes;
-  Opaque<16> block[n];
+  constexpr int n = kChunkBytes / kElementBytes;
+  Opaque<kChunkBytes> block[n];
   unsigned char before[n][n][kElementBytes];
   std::mt19937 random(kElementBytes);
   for (auto& row : before) {
@@ -31,7 +31,7 @@ void expect_transposed_block() {
     }
   }
   std::memcpy(block, before, sizeof(before));
-  transpose_block<kElementBytes, 16>(block);
+  transpose_block<kElementBytes, kChunkBytes>(block);
   unsigned char after[n][n][kElementBytes];
   std::memcpy(after, block, sizeof(after));
   for (int row = 0; row < n; ++row) {
@@ -47,6 +47,14 @@ TEST(TransposeBlock, ExchangesRowsAndColumnsForEveryElementSize) {
   expect_transposed_block<4>();
   expect_transposed_block<8>();
   expect_transposed_block<16>();
+}
+
+TEST(TransposeBlock, ServesShortVectors) {
+  expect_transposed_block<1, 4>();
+  expect_transposed_block<2, 4>();
+  expect_transposed_block<2, 8>();
+  expect_transposed_block<4, 8>();
+  expect_transposed_block<1, 8>();
 }
 
 TEST(TransposeBlock, LeavesASingleElementAlone) {

@@ -25,7 +25,7 @@ from torch_swizzle.banks import BankReport, Meeting, assert_no_bank_conflicts
 
 LANES = torch.arange(32)
 ROOT = Path(__file__).resolve().parents[2]
-TILES = ("scalar32", "vector", "vector128")
+TILES = ("scalar32", "vector", "vector128", "short_vector")
 SIZES = (1, 2, 4, 8, 16)
 
 NAIVE_TABLE = """\

@@ -34,7 +34,10 @@ from bench import (
 from torch_swizzle import counters
 from torch_swizzle.counters import Case, CountersError, Instruction, Launch
 
-TILES = ("scalar32", "vector", "vector128", "window", "deinterleave", "flat", "scatter", "box")
+TILES = (
+    *("scalar32", "vector", "vector128", "short_vector", "window"),
+    *("deinterleave", "flat", "scatter", "box"),
+)
 ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
 QUICK = ["--cpu", "--quick", "--budget", "0.001", "--group", "article", "grid"]
 STAMP = {"gpu": "G", "driver": "1", "torch": "2", "cuda": "3", "date": "2030-01-01T", "method": "M"}

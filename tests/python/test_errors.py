@@ -24,7 +24,7 @@ transpose_with = torch.ops.swizzle._transpose_with
 tile_wavefronts = torch.ops.swizzle._tile_wavefronts
 
 TILES = (
-    *("scalar32", "vector", "vector128", "window"),
+    *("scalar32", "vector", "vector128", "short_vector", "window"),
     *("deinterleave", "flat", "scatter", "box", "direct"),
 )
 BAD_DIMS = [

@@ -27,7 +27,7 @@ from samples import (
 transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 
-CHUNK_TILES = ("vector", "vector128")  # 16 bytes a lane
+CHUNK_TILES = ("vector", "vector128", "short_vector")  # several elements a lane
 FORCED = [
     *((layout, tile) for tile in ("scalar32", *CHUNK_TILES) for layout in LAYOUTS),
     *(("auto", tile) for tile in ("window", "deinterleave", "flat", "scatter", "box", "direct")),

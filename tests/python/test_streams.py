@@ -79,7 +79,8 @@ def test_ten_graph_replays_see_new_data_each_time(method: str) -> None:
 # One input for each way in which a call may be served, with the tile that serves it by method auto.
 ROUTES = {
     "vector": Sample("whole_chunks", (2048, 2048)),
-    "vector128": Sample("few_whole_chunks", (256, 512)),
+    "vector128": Sample("few_whole_chunks", (1280, 1280)),
+    "short_vector": Sample("few_short_vectors", (256, 514)),
     "window": Sample("odd_sides", (2049, 1999)),
     "scalar32": Sample("strided_columns", (300, 299), (900, 3)),
     "flat": Sample("short_rows", (20000, 12)),
@@ -276,7 +277,7 @@ def test_the_input_decides_the_device_and_the_current_one_stays(
 
 
 @pytest.mark.two_gpus
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128"])
+@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_forced_tiles_run_on_the_device_of_the_input(layout: str, tile: str) -> None:
     torch.cuda.set_device(0)

@@ -75,12 +75,13 @@ def test_scalar32_tile_equals_torch_at_every_edge(layout: str, size: int, device
 
 @pytest.mark.parametrize("size", DTYPE_OF_SIZE)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("tile", ["vector", "vector128"])
-def test_chunk_tiles_serve_multiples_of_16_bytes_and_refuse_the_rest(
+@pytest.mark.parametrize("tile", ["vector", "vector128", "short_vector"])
+def test_tiles_of_chunks_serve_whole_chunks_and_refuse_the_rest(
     tile: str, layout: str, size: int, device: str
 ) -> None:
     dtype = DTYPE_OF_SIZE[size]
-    step = VECTOR_BYTES // size
+    chunk = min(VECTOR_BYTES, max(4, 2 * size)) if tile == "short_vector" else VECTOR_BYTES
+    step = chunk // size
     edges = sorted({0, 1, step, 2 * step, 31, 32, 33, 64, 65, 128 - step, 128, 128 + step})
     for rows in edges:
         for cols in edges:
@@ -105,7 +106,7 @@ def test_direct_tile_serves_narrow_sides(cols: int, size: int, device: str) -> N
         assert_fresh_transpose(transpose_with(x, "auto", "direct"), x, reference(x), shape)
 
 
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128"])
+@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_tiles_without_anything_to_transpose_are_plain_copies(
     layout: str, tile: str, device: str
@@ -278,6 +279,7 @@ def test_any_strided_input_equals_torch(
             *((layout, "scalar32") for layout in LAYOUTS),
             ("swizzled", "vector"),
             ("swizzled", "vector128"),
+            ("swizzled", "short_vector"),
             ("auto", "box"),
             ("auto", "direct"),
         )

@@ -29,7 +29,8 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--tile",
-        help="instead of TILE, a kernel's tile: scalar32, vector or vector128 (default: scalar32)",
+        help="instead of TILE, a kernel's tile: scalar32, vector, vector128 or short_vector "
+        "(default: scalar32)",
     )
     add_element(parser)
     parser.add_argument(

@@ -14,7 +14,7 @@ from ._shown import Shown
 
 Kind = Literal["access", "load", "store"]
 Layout = Literal["naive", "padded", "swizzled"]
-Tile = Literal["scalar32", "vector", "vector128"]
+Tile = Literal["scalar32", "vector", "vector128", "short_vector"]
 
 LANES = 32
 _MOST_MEETINGS = 8  # lines of text; the fields have all of them
@@ -309,7 +309,7 @@ def tile_report(layout: Layout, tile: Tile = "scalar32", element_bytes: int = 4)
         layout: Where the tile's rows lie in shared memory: ``"naive"``, ``"padded"`` or
             ``"swizzled"``.
         tile: ``"scalar32"`` (32 x 32 elements, one a lane), ``"vector"`` or ``"vector128"`` (16
-            bytes a lane).
+            bytes a lane), or ``"short_vector"`` (two elements a lane, four of a byte).
         element_bytes: Size of an element: 1, 2, 4, 8 or 16 bytes.
 
     Returns:

@@ -12,7 +12,7 @@ transpose_with = torch.ops.swizzle._transpose_with
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.complex128], ids=str)
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128"])
+@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
 def test_the_largest_tiles_of_the_widest_elements_are_granted(
     tile: str, dtype: torch.dtype, device: str
 ) -> None:
