@@ -98,9 +98,8 @@ def copy_source(case: Case, x: torch.Tensor) -> torch.Tensor:
 
 
 def copy_call(source: torch.Tensor) -> Call:
-    """`y.copy_(source)` into memory that is already there: the usual ceiling."""
-    target = torch.empty_like(source)
-    return lambda: target.copy_(source)
+    """`y.copy_(source)`: the usual ceiling."""
+    return lambda: torch.empty_like(source).copy_(source)
 
 
 def _method_arm(method: str) -> Arm:

@@ -119,17 +119,19 @@ def prepare(case: Case, x: torch.Tensor) -> Call:
         raise NotApplicable("cuTENSOR is a peer of permutes")
     dims = case.dims
     is_complex = x.is_complex()
+    real = torch.view_as_real(x) if is_complex else x
     if is_complex:
-        x, dims = torch.view_as_real(x), (*dims, x.dim())
-    if x.dtype not in _TYPES:
+        dims = (*dims, x.dim())
+    if real.dtype not in _TYPES:
         raise NotApplicable("cuTENSOR permutes floats of 2 to 8 bytes and pairs of them only")
-    shape = [x.shape[dim] for dim in dims]
-    # Results of torch begin at multiples of 512 bytes, so one plan serves them all.
-    plan = _make_plan(x, torch.empty(shape, dtype=x.dtype, device=x.device), dims)
-    one = (ctypes.c_double if x.dtype is torch.float64 else ctypes.c_float)(1.0)
+    dtype = real.dtype
+    shape = [real.shape[dim] for dim in dims]
+    # Memory of torch begins at multiples of 512 bytes, so one plan serves all of it.
+    plan = _make_plan(real, torch.empty(shape, dtype=dtype, device=x.device), dims)
+    one = (ctypes.c_double if dtype is torch.float64 else ctypes.c_float)(1.0)
 
     def call() -> torch.Tensor:
-        y = torch.empty(shape, dtype=x.dtype, device=x.device)
+        y = torch.empty(shape, dtype=dtype, device=x.device)
         _call(
             "cutensorPermute",
             _handle(),

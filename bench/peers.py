@@ -32,12 +32,12 @@ def _prepare_triton(case: Case, x: torch.Tensor) -> Call:
         from bench.triton_kernel import launch_tuned
     except ImportError as error:
         raise NotApplicable("triton is not installed") from error
-    integers = as_batch(x.view(_INTEGERS[case.element_bytes]))
-    batch, rows, cols = integers.shape
+    integer = _INTEGERS[case.element_bytes]
+    batch, rows, cols = as_batch(x).shape
 
     def call() -> torch.Tensor:
         y = torch.empty((*x.shape[:-2], cols, rows), dtype=x.dtype, device=x.device)
-        launch_tuned(integers, y.view(integers.dtype).view(batch, cols, rows))
+        launch_tuned(as_batch(x.view(integer)), y.view(integer).view(batch, cols, rows))
         return y
 
     return call

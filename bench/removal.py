@@ -19,8 +19,9 @@ import torch
 
 import torch_swizzle  # noqa: F401  (registers the operators)
 from bench import timing
-from bench.arms import Call, difference
+from bench.arms import Call, copy_call, copy_source, difference
 from bench.grid import GROUPS, Case
+from bench.places import mover
 from bench.records import COPY, RANDOM_GROUP, REMOVAL_NAME, RESULTS, geometric_mean
 
 # The kernels and the tiles that are theirs.
@@ -100,6 +101,10 @@ def table(found: Sequence[Loss]) -> str:
     return "\n".join(lines)
 
 
+def _call_tile(x: torch.Tensor, order: tuple[int, ...], tile: str) -> torch.Tensor:
+    return torch.ops.swizzle._transpose_with(x.permute(order), "auto", tile)
+
+
 def time_case(case: Case, device: torch.device, budget_s: float) -> CaseTimes:
     """Times of one case; every tile's result is compared with torch's bit by bit first.
 
@@ -109,16 +114,14 @@ def time_case(case: Case, device: torch.device, budget_s: float) -> CaseTimes:
     x = case.build(device)
     dims = case.dims or (*range(x.dim() - 2), x.dim() - 1, x.dim() - 2)
     # The operator that takes a tile swaps the last two dimensions.
-    view = x.permute((*dims[:-2], dims[-1], dims[-2]))
+    order = (*dims[:-2], dims[-1], dims[-2])
     expected = x.permute(dims).contiguous()
-    source = torch.empty_like(expected)
-    target = torch.empty_like(expected)
     calls: dict[str, Call] = {
-        COPY: lambda: target.copy_(source),
+        COPY: copy_call(copy_source(case, x)),
         "auto": lambda: torch.ops.swizzle.permute(x, dims),
     }
     for tile in (tile for tiles in KERNELS.values() for tile in tiles):
-        call = functools.partial(torch.ops.swizzle._transpose_with, view, "auto", tile)
+        call = functools.partial(_call_tile, x, order, tile)
         try:
             result = call()
         except ValueError:
@@ -128,7 +131,7 @@ def time_case(case: Case, device: torch.device, budget_s: float) -> CaseTimes:
             raise RuntimeError(f"{tile} on {case.label}: {wrong}")
         calls[tile] = call
     clock = timing.time_kernels if device.type == "cuda" else timing.time_cpu
-    timings = clock(calls, budget_s=budget_s)
+    timings = clock(calls, budget_s=budget_s, move=mover(x))
     return CaseTimes(case.group, case.label, {name: timed.ms for name, timed in timings.items()})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,10 @@ from torch.utils import benchmark
 from bench import cpp_host, timing
 from bench.arms import Arm, Call, NotApplicable, copy_call, copy_source, difference, eager
 from bench.grid import HEADS, Case
+from bench.places import mover
 from bench.records import COPY, FAILED, HOST_GROUP, MEASURED, NOT_APPLICABLE, Row
 
-Clock = Callable[[Mapping[str, Call]], dict[str, timing.Timing]]
+Clock = Callable[..., dict[str, timing.Timing]]  # of calls, with `move` where they are to move
 
 # Small calls whose host time is compared: ours and torch's statement for each.
 HOST_CASES = (
@@ -65,7 +66,7 @@ def run_case(
         rows[arm.variant] = row
     del expected
     good = {name: call for name, call in calls.items() if rows[name].checked}
-    timings = clock(good)
+    timings = clock(good, move=mover(x))
     copy_ms = timings[COPY].ms if COPY in timings else None
     return [
         _timed(row, timings[name], case, copy_ms) if name in timings else row

@@ -17,8 +17,8 @@ from torch.utils import benchmark  # noqa: E402
 
 METHOD = (
     "kernel time by CUDA events, L2 flushed before each call (256 MB zeroed, as by triton's "
-    "do_bench), arms in turns within one run, in an order balanced for what they follow, median; "
-    "spread is the 10th to 90th percentile"
+    "do_bench), arms in turns within one run, in an order balanced for what they follow, inputs of "
+    "up to 4 MiB at 16 places in memory, median; spread is the 10th to 90th percentile"
 )
 CPU_METHOD = "wall time of CPU calls on one thread, arms in turns within one run, median"
 HOST_METHOD = "torch.utils.benchmark Timer, blocked_autorange in alternating rounds, median"
@@ -33,6 +33,10 @@ MAX_PAUSE_US = 5000.0
 WARMUP_CALLS = 3
 
 Call = Callable[[], Any]
+
+
+def stay() -> None:
+    """Leaves inputs and results where they are."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,14 @@ def balanced_order(count: int, repetition: int) -> list[int]:
     return order if repetition % 2 == 0 else order[::-1]
 
 
-def time_kernels(calls: Mapping[str, Call], *, budget_s: float = 1.0) -> dict[str, Timing]:
+def time_kernels(
+    calls: Mapping[str, Call], *, budget_s: float = 1.0, move: Callable[[], None] = stay
+) -> dict[str, Timing]:
     """Kernel time of each callable on the current CUDA device, all with a cold L2.
 
     Args:
         calls: the arms; each call enqueues its work on the current stream.
+        move: called before every repetition, in which each arm has its turn.
         budget_s: device time in seconds to spend on all arms together; at least
             `MIN_REPETITIONS` and at most `MAX_REPETITIONS` samples are taken of each.
 
@@ -100,6 +107,7 @@ def time_kernels(calls: Mapping[str, Call], *, budget_s: float = 1.0) -> dict[st
             raise RuntimeError("the host was too slow to time kernels: no pause was long enough")
         batch: list[tuple[str, torch.cuda.Event, torch.cuda.Event, bool]] = []
         for _ in range(BATCH_REPETITIONS):
+            move()
             for index in balanced_order(len(names), attempts):
                 name = names[index]
                 if len(samples[name]) < repetitions:
@@ -157,22 +165,27 @@ def _sample_cost_ms(call: Call, pause_us: float, flush: torch.Tensor) -> float:
     return float(start.elapsed_time(end))
 
 
-def time_cpu(calls: Mapping[str, Call], *, budget_s: float = 0.2) -> dict[str, Timing]:
+def time_cpu(
+    calls: Mapping[str, Call], *, budget_s: float = 0.2, move: Callable[[], None] = stay
+) -> dict[str, Timing]:
     """Wall time of each callable on one CPU thread, in turns; caches are as the calls leave them.
 
     Args:
         calls: the arms.
         budget_s: seconds to spend on all arms together; at least three samples are taken of each.
+        move: called before every repetition.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # waking others on a busy machine takes longer than the small cases
     try:
-        return _time_in_turns(calls, budget_s)
+        return _time_in_turns(calls, budget_s, move)
     finally:
         torch.set_num_threads(threads)
 
 
-def _time_in_turns(calls: Mapping[str, Call], budget_s: float) -> dict[str, Timing]:
+def _time_in_turns(
+    calls: Mapping[str, Call], budget_s: float, move: Callable[[], None]
+) -> dict[str, Timing]:
     names = list(calls)
     for call in calls.values():
         call()
@@ -182,6 +195,7 @@ def _time_in_turns(calls: Mapping[str, Call], budget_s: float) -> dict[str, Timi
     while repetition < 3 or (
         repetition < MAX_REPETITIONS and time.perf_counter() - begin < budget_s
     ):
+        move()
         for index in balanced_order(len(names), repetition):
             started = time.perf_counter()
             calls[names[index]]()

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from bench import (
     cutensor,
     grid,
     l2_neighbour,
+    places,
     profile,
     records,
     removal,
@@ -225,6 +227,54 @@ def test_raising_arm_fails_and_unable_peer_does_not() -> None:
     )
     assert (ours.status, peer.status) == (records.FAILED, records.NOT_APPLICABLE)
     assert ours.note == peer.note == "ValueError: cannot serve"
+
+
+def test_a_small_input_moves_through_several_places_and_keeps_its_values() -> None:
+    base = torch.arange(48).view(6, 8)
+    x = base[1:, 2:5]
+    expected = x.clone()
+    mover = places.Places(x, count=4)
+    addresses = set()
+    for _ in range(8):
+        mover.move()
+        addresses.add(x.data_ptr())
+        assert torch.equal(x, expected)
+        assert x.stride() == (8, 1)
+    assert len(addresses) == 4
+
+
+@pytest.mark.parametrize("dims", [None, (2, 0, 1)])
+def test_every_arm_reads_the_input_where_it_was_moved(
+    dims: tuple[int, ...] | None, device: str
+) -> None:
+    case = grid.Case("grid", "float32", (3, 8, 4), dims=dims)
+    x = case.build(torch.device(device)).nan_to_num_()
+    on_gpu = device == "cuda"
+    for arm in arms.arms_for(case, peers=on_gpu):
+        if not (arm.cpu or on_gpu):
+            continue
+        try:
+            call = arm.prepare(case, x)
+        except arms.NotApplicable:
+            continue
+        call()
+        places.Places(x).move()
+        x.random_(100)
+        assert arms.difference(call(), arms.eager(x, dims)) is None, arm.variant
+
+
+def test_only_small_inputs_move() -> None:
+    moves = []
+
+    def clock(calls: Any, move: Any) -> Any:
+        moves.append(move is not timing.stay)
+        return timing.time_cpu(calls, budget_s=0.001, move=move)
+
+    for shape in ((64, 64), (2049, 2048)):
+        case = grid.Case("grid", "uint8", shape)
+        rows = runner.run_case(case, arms.arms_for(case)[:1], torch.device("cpu"), clock)
+        assert all(row.checked and row.ms for row in rows)
+    assert moves == [True, False]
 
 
 def test_wrong_peer_is_a_failure() -> None:
