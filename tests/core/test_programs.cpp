@@ -486,12 +486,8 @@ TEST(GatherPieces, StopAtTheFirstFailure) {
 // A block's tile is found by 64-bit offsets: a pitch of 2^31 elements, checked by addresses alone.
 TEST(Locate, ReachesBeyond32Bits) {
   using Program = TileProgram<Scalar32Policy<1>, LayoutsFor<Scalar32Policy<1>>::Xor>;
-  Transposition huge;
-  huge.rows = 46341;
-  huge.cols = 46341;
+  Transposition huge = packed_matrix(1, 46341, 46341);
   huge.src_row_stride = std::int64_t{1} << 31;
-  huge.src_col_stride = 1;
-  huge.dst_col_stride = 46341;
   const TileArguments args = Program::make_arguments(huge, nullptr, nullptr);
   const std::int64_t blocks = args.block_count;
   EXPECT_EQ(blocks, 1449 * 1449);
@@ -505,14 +501,7 @@ TEST(Locate, ReachesBeyond32Bits) {
 // A grid of row tiles by column tiles holds the tiles of the numbered blocks, in their order.
 TEST(Locate, FindsTheSameTileByNumberAndByPlace) {
   using Program = TileProgram<Scalar32Policy<2>, LayoutsFor<Scalar32Policy<2>>::Xor, MatrixArguments>;
-  Transposition problem;
-  problem.element_bytes = 2;
-  problem.rows = 462;
-  problem.cols = 1025;
-  problem.src_row_stride = 1025;
-  problem.src_col_stride = 1;
-  problem.dst_col_stride = 462;
-  const MatrixArguments args = Program::make_arguments(problem, nullptr, nullptr);
+  const MatrixArguments args = Program::make_arguments(packed_matrix(2, 462, 1025), nullptr, nullptr);
   const std::uint32_t row_tiles = args.row_tiles.divisor;
   ASSERT_EQ(static_cast<std::uint32_t>(args.block_count) % row_tiles, 0u);
   for (std::uint32_t y = 0; y < args.block_count / row_tiles; ++y) {
@@ -528,29 +517,11 @@ TEST(Locate, FindsTheSameTileByNumberAndByPlace) {
 }
 
 TEST(Locate, TakesShortArgumentsOnlyWhere32BitsAndAGridReach) {
-  Transposition matrix;
-  matrix.rows = 30000;
-  matrix.cols = 60000;
-  matrix.src_row_stride = 60000;
-  matrix.src_col_stride = 1;
-  matrix.dst_col_stride = 30000;
-  EXPECT_TRUE(is_near_matrix(matrix));
-  matrix.element_bytes = 2;
-  EXPECT_FALSE(is_near_matrix(matrix)) << "3.6 GB";
-  matrix.element_bytes = 1;
-  matrix.rows = 32;
-  matrix.cols = 8 * 65535;
-  matrix.src_row_stride = matrix.cols;
-  matrix.dst_col_stride = matrix.rows;
-  EXPECT_TRUE(is_near_matrix(matrix));
-  ++matrix.cols;
-  EXPECT_FALSE(is_near_matrix(matrix)) << "more column tiles than a grid has";
-  Transposition columns;
-  columns.rows = 1 << 20;
-  columns.cols = 3;
-  columns.src_row_stride = 3;
-  columns.src_col_stride = 1;
-  columns.dst_col_stride = columns.rows;
+  EXPECT_TRUE(is_near_matrix(packed_matrix(1, 30000, 60000)));
+  EXPECT_FALSE(is_near_matrix(packed_matrix(2, 30000, 60000))) << "3.6 GB";
+  EXPECT_TRUE(is_near_matrix(packed_matrix(1, 32, 8 * 65535)));
+  EXPECT_FALSE(is_near_matrix(packed_matrix(1, 32, 8 * 65535 + 1))) << "more column tiles than a grid has";
+  Transposition columns = packed_matrix(1, 1 << 20, 3);
   columns.outer_rank = 1;
   columns.outer_size[0] = 600;
   columns.outer_src_stride[0] = columns.outer_dst_stride[0] = 3 << 20;
@@ -579,12 +550,7 @@ struct CountingMemory {
 // 6 GB of bytes at an odd pitch: only the very last chunk may be loaded byte by byte.
 TEST(Windows, OfAHugeInputAreCutAtItsEndAlone) {
   using Program = WindowProgram<WindowPolicy<1>>;
-  Transposition huge;
-  huge.rows = 77777;
-  huge.cols = 77777;
-  huge.src_row_stride = 77777;
-  huge.src_col_stride = 1;
-  huge.dst_col_stride = 77777;
+  const Transposition huge = packed_matrix(1, 77777, 77777);
   const auto* src = reinterpret_cast<const unsigned char*>(std::uintptr_t{1} << 40);
   const TileArguments args = Program::make_arguments(huge, src, nullptr);
   const auto single_bytes_of = [&](std::int64_t block) {
