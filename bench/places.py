@@ -15,7 +15,7 @@ from bench.timing import stay
 SMALL_BYTES = 4 << 20  # of the input: up to here a case is timed at several places
 PLACES = 16
 MOST_HELD = 8
-GAP_BYTES = 160 << 10  # of an odd number of pages of 64 KiB and a half, so that places differ
+GAP_BYTES = 160 << 10  # multiples of two and a half pages of 64 KiB lie between the copies
 
 
 class Places:
