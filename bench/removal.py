@@ -20,13 +20,14 @@ import torch
 import torch_swizzle  # noqa: F401  (registers the operators)
 from bench import timing
 from bench.arms import Call, copy_call, copy_source, difference
+from bench.contract import TILES_WITH_LAYOUT
 from bench.grid import GROUPS, Case
 from bench.places import mover
 from bench.records import COPY, RANDOM_GROUP, REMOVAL_NAME, RESULTS, geometric_mean
 
 # The kernels and the tiles that are theirs.
 KERNELS = {
-    "tile": ("scalar32", "vector", "vector128", "short_vector"),
+    "tile": TILES_WITH_LAYOUT,
     "window": ("window",),
     "flat": ("flat",),
     "scatter": ("scatter",),

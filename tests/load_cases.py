@@ -33,6 +33,7 @@ from samples import (  # noqa: E402
     LAYOUTS,
     METHODS,
     STALE_BYTE,
+    TILES_WITH_LAYOUT,
     Sample,
     canonical_copy,
     reference,
@@ -164,11 +165,7 @@ def run_cases(cases: Iterable[Case], device: str) -> Tally:
         compare(torch.ops.swizzle.transpose(x, *dims, out=out), "out", expected)
         if x.dim() >= 2:
             last = case.sample.with_dims_last(x)
-            method = (
-                case.layout
-                if case.tile in ("scalar32", "vector", "vector128", "short_vector")
-                else "auto"
-            )
+            method = case.layout if case.tile in TILES_WITH_LAYOUT else "auto"
             try:
                 forced = torch.ops.swizzle._transpose_with(last, method, case.tile)
             except ValueError:  # not this input

@@ -13,6 +13,12 @@ from torch import Tensor
 
 LAYOUTS = ("naive", "padded", "swizzled")
 METHODS = ("auto", *LAYOUTS)
+CHUNK_BYTES = {  # of the tiles of chunks, by element size
+    "vector": {1: 16, 2: 16, 4: 16, 8: 16, 16: 16},
+    "vector128": {1: 16, 2: 16, 4: 16, 8: 16, 16: 16},
+    "short_vector": {1: 4, 2: 4, 4: 8, 8: 16, 16: 16},
+}
+TILES_WITH_LAYOUT = ("scalar32", *CHUNK_BYTES)
 DIMS = (-2, -1)
 
 DTYPES = (

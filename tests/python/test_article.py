@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from samples import DTYPE_OF_SIZE, LAYOUTS, random_bits, reference
+from samples import (
+    CHUNK_BYTES,
+    DTYPE_OF_SIZE,
+    LAYOUTS,
+    TILES_WITH_LAYOUT,
+    random_bits,
+    reference,
+)
 from torch import Tensor
 
 transpose_with = torch.ops.swizzle._transpose_with
@@ -103,7 +110,7 @@ def test_column_reads_of_the_other_scalar_tiles_do_not(layout: str, size: int) -
 
 @pytest.mark.parametrize("size", DTYPE_OF_SIZE)
 @pytest.mark.parametrize("layout", ["padded", "swizzled"])
-@pytest.mark.parametrize("tile", ["vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", CHUNK_BYTES)
 def test_chunk_tiles_never_conflict_with_padding_or_swizzle(
     tile: str, layout: str, size: int
 ) -> None:
@@ -112,7 +119,7 @@ def test_chunk_tiles_never_conflict_with_padding_or_swizzle(
 
 
 @pytest.mark.parametrize("size", DTYPE_OF_SIZE)
-@pytest.mark.parametrize("tile", ["vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", CHUNK_BYTES)
 def test_naive_chunk_tiles_conflict(tile: str, size: int) -> None:
     table = tile_wavefronts("naive", tile, size)
     assert bool((table[:, 2] >= table[:, 3]).all())
@@ -120,7 +127,7 @@ def test_naive_chunk_tiles_conflict(tile: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", DTYPE_OF_SIZE)
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", TILES_WITH_LAYOUT)
 def test_the_three_layouts_make_the_same_requests(tile: str, size: int) -> None:
     naive, padded, swizzled = (tile_wavefronts(layout, tile, size) for layout in LAYOUTS)
     for other in (padded, swizzled):

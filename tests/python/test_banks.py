@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 import torch
-from samples import LAYOUTS
+from samples import (
+    LAYOUTS,
+    TILES_WITH_LAYOUT,
+)
 from torch import Tensor
 
 import torch_swizzle
@@ -25,7 +28,6 @@ from torch_swizzle.banks import BankReport, Meeting, assert_no_bank_conflicts
 
 LANES = torch.arange(32)
 ROOT = Path(__file__).resolve().parents[2]
-TILES = ("scalar32", "vector", "vector128", "short_vector")
 SIZES = (1, 2, 4, 8, 16)
 
 NAIVE_TABLE = """\
@@ -215,7 +217,7 @@ def test_the_textbook_tile_conflicts_in_naive_columns_alone(layout: Any) -> None
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("tile", TILES_WITH_LAYOUT)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_tile_report_is_the_kernels_own_count(layout: Any, tile: Any, size: int) -> None:
     report = banks.tile_report(layout, tile, size)
@@ -225,7 +227,7 @@ def test_a_tile_report_is_the_kernels_own_count(layout: Any, tile: Any, size: in
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("tile", TILES_WITH_LAYOUT)
 @pytest.mark.parametrize("layout", ["padded", "swizzled"])
 def test_the_kernels_that_claim_no_conflicts_pass_the_guard(
     layout: Any, tile: Any, size: int

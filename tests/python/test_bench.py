@@ -37,8 +37,8 @@ from torch_swizzle import counters
 from torch_swizzle.counters import Case, CountersError, Instruction, Launch
 
 TILES = (
-    *("scalar32", "vector", "vector128", "short_vector", "window"),
-    *("deinterleave", "flat", "scatter", "box"),
+    *contract.TILES_WITH_LAYOUT,
+    *("window", "deinterleave", "flat", "scatter", "box"),
 )
 ALL_CASES = [case for group in grid.GROUPS.values() for case in group]
 QUICK = ["--cpu", "--quick", "--budget", "0.001", "--group", "article", "grid"]

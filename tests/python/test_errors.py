@@ -9,6 +9,7 @@ import torch
 from samples import (
     LAYOUTS,
     METHODS,
+    TILES_WITH_LAYOUT,
     assert_same_bits,
     bytes_of,
     random_bits,
@@ -24,8 +25,8 @@ transpose_with = torch.ops.swizzle._transpose_with
 tile_wavefronts = torch.ops.swizzle._tile_wavefronts
 
 TILES = (
-    *("scalar32", "vector", "vector128", "short_vector", "window"),
-    *("deinterleave", "flat", "scatter", "box", "direct"),
+    *TILES_WITH_LAYOUT,
+    *("window", "deinterleave", "flat", "scatter", "box", "direct"),
 )
 BAD_DIMS = [
     ((), (-2, -1)),

@@ -6,6 +6,7 @@ import pytest
 import torch
 from samples import (
     ABSURD_STRIDE_SAMPLES,
+    CHUNK_BYTES,
     DTYPE_OF_SIZE,
     EXPANDED_SAMPLES,
     LAYOUTS,
@@ -15,6 +16,7 @@ from samples import (
     PITCHED_SAMPLES,
     RUN_SAMPLES,
     STRIDED_SAMPLES,
+    TILES_WITH_LAYOUT,
     Sample,
     assert_fresh_transpose,
     leave_stale_memory,
@@ -27,9 +29,8 @@ from samples import (
 transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
 
-CHUNK_TILES = ("vector", "vector128", "short_vector")  # several elements a lane
 FORCED = [
-    *((layout, tile) for tile in ("scalar32", *CHUNK_TILES) for layout in LAYOUTS),
+    *((layout, tile) for tile in TILES_WITH_LAYOUT for layout in LAYOUTS),
     *(("auto", tile) for tile in ("window", "deinterleave", "flat", "scatter", "box", "direct")),
 ]
 VECTOR_SAMPLES = (
@@ -83,7 +84,7 @@ def test_chunk_tiles_serve_aligned_pitches_offsets_and_batches(
     x = sample.tensor(DTYPE_OF_SIZE[size], device)
     for method in METHODS:
         assert_fresh_transpose(transpose(x, method=method), x, sample.expected(x), method)
-    forced = [(layout, tile) for tile in CHUNK_TILES for layout in LAYOUTS]
+    forced = [(layout, tile) for tile in CHUNK_BYTES for layout in LAYOUTS]
     for method, tile in forced:
         leave_stale_memory(tuple(sample.expected(x).shape), x.dtype, device)
         actual = transpose_with(x, method, tile)

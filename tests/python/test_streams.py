@@ -13,6 +13,7 @@ from samples import (
     DTYPES,
     LAYOUTS,
     METHODS,
+    TILES_WITH_LAYOUT,
     Sample,
     assert_fresh_transpose,
     assert_same_bits,
@@ -277,7 +278,7 @@ def test_the_input_decides_the_device_and_the_current_one_stays(
 
 
 @pytest.mark.two_gpus
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", TILES_WITH_LAYOUT)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_forced_tiles_run_on_the_device_of_the_input(layout: str, tile: str) -> None:
     torch.cuda.set_device(0)

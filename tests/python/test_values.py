@@ -9,6 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from samples import (
+    CHUNK_BYTES,
     DTYPE_OF_SIZE,
     DTYPES,
     EDGES,
@@ -16,6 +17,7 @@ from samples import (
     METHODS,
     SAMPLES,
     TEMPTING_ALIASES,
+    TILES_WITH_LAYOUT,
     Sample,
     assert_fresh_transpose,
     assert_same_bits,
@@ -33,7 +35,6 @@ import torch_swizzle
 
 transpose = torch.ops.swizzle.transpose
 transpose_with = torch.ops.swizzle._transpose_with
-VECTOR_BYTES = 16
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=short)
@@ -75,13 +76,12 @@ def test_scalar32_tile_equals_torch_at_every_edge(layout: str, size: int, device
 
 @pytest.mark.parametrize("size", DTYPE_OF_SIZE)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("tile", ["vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", CHUNK_BYTES)
 def test_tiles_of_chunks_serve_whole_chunks_and_refuse_the_rest(
     tile: str, layout: str, size: int, device: str
 ) -> None:
     dtype = DTYPE_OF_SIZE[size]
-    chunk = min(VECTOR_BYTES, max(4, 2 * size)) if tile == "short_vector" else VECTOR_BYTES
-    step = chunk // size
+    step = CHUNK_BYTES[tile][size] // size
     edges = sorted({0, 1, step, 2 * step, 31, 32, 33, 64, 65, 128 - step, 128, 128 + step})
     for rows in edges:
         for cols in edges:
@@ -106,7 +106,7 @@ def test_direct_tile_serves_narrow_sides(cols: int, size: int, device: str) -> N
         assert_fresh_transpose(transpose_with(x, "auto", "direct"), x, reference(x), shape)
 
 
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", TILES_WITH_LAYOUT)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_tiles_without_anything_to_transpose_are_plain_copies(
     layout: str, tile: str, device: str
@@ -277,9 +277,7 @@ def test_any_strided_input_equals_torch(
     how=st.sampled_from(
         (
             *((layout, "scalar32") for layout in LAYOUTS),
-            ("swizzled", "vector"),
-            ("swizzled", "vector128"),
-            ("swizzled", "short_vector"),
+            *(("swizzled", tile) for tile in CHUNK_BYTES),
             ("auto", "box"),
             ("auto", "direct"),
         )

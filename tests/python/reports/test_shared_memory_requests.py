@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from samples import LAYOUTS, assert_fresh_transpose, leave_stale_memory, random_bits, reference
+from samples import (
+    LAYOUTS,
+    TILES_WITH_LAYOUT,
+    assert_fresh_transpose,
+    leave_stale_memory,
+    random_bits,
+    reference,
+)
 from test_faults import launches_fail
 
 transpose = torch.ops.swizzle.transpose
@@ -12,7 +19,7 @@ transpose_with = torch.ops.swizzle._transpose_with
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.complex128], ids=str)
-@pytest.mark.parametrize("tile", ["scalar32", "vector", "vector128", "short_vector"])
+@pytest.mark.parametrize("tile", TILES_WITH_LAYOUT)
 def test_the_largest_tiles_of_the_widest_elements_are_granted(
     tile: str, dtype: torch.dtype, device: str
 ) -> None:
