@@ -83,7 +83,19 @@ def shipped_cases() -> list[Case]:
                 Case("transpose", shape, dtype, "auto", "scatter")
                 for shape in ((500, 12, 12), (12, 8196), (333, 31, 29), (66, 8193), (276, 275))
             ]
+        if size <= 2:
+            columns = (1, 1 + 3 * edge // 4, 3)
+            for method in METHODS:
+                cases.append(
+                    Case("transpose", (edge, edge), dtype, method, "short_vector", columns=columns)
+                )
         if size <= 8:
+            # Rows that begin within a chunk, and an end that cuts none.
+            columns = (3, edge - 16 // size, 1)
+            for method in METHODS:
+                cases.append(
+                    Case("transpose", (edge, edge), dtype, method, "vector", columns=columns)
+                )
             # An odd pitch, and an end that no chunk is cut by.
             cases.append(Case("transpose", (304, 515), dtype, "auto", "window"))
             # Rows of 31 folded over 29, a row apart in the input.

@@ -87,6 +87,8 @@ class Case:
     """Ways of a bank probe's conflicts."""
     dims: tuple[int, ...] = ()
     """Order of the contiguous tensor's dimensions in the operator's input; none: its own."""
+    columns: tuple[int, ...] = ()
+    """First column, end and step of a view of the contiguous tensor; none: all columns."""
 
     @property
     def label(self) -> str:
@@ -95,6 +97,8 @@ class Case:
         if self.op == "bank_probe":
             return f"bank_probe, {self.ways}-way, {shape} floats"
         view = f", dims {' '.join(map(str, self.dims))}" if self.dims else ""
+        if self.columns:
+            view += f", columns {':'.join(map(str, self.columns))}"
         return f"transpose, {self.tile}, {self.method}, {self.dtype}, {shape}{view}"
 
     @property
@@ -109,6 +113,8 @@ class Case:
     def input(self, device: str) -> Tensor:
         """What the operator reads, without memory on "meta"; its values do not matter."""
         x = torch.zeros(self.shape, dtype=dtype_of(self.dtype), device=device)
+        if self.columns:
+            x = x[..., slice(*self.columns)]
         return x.permute(self.dims) if self.dims else x
 
     def run(self, x: Tensor) -> Tensor:
@@ -563,7 +569,7 @@ def run_cases(cases: Iterable[Case]) -> None:
 
 def _main(listed: str) -> None:
     """The profiled process: `python -m torch_swizzle.counters CASES`, a JSON list of cases."""
-    sequences = ("shape", "dims")
+    sequences = ("shape", "dims", "columns")
     run_cases(
         Case(**{**fields, **{name: tuple(fields.get(name, ())) for name in sequences}})
         for fields in json.loads(listed)

@@ -4,8 +4,6 @@
 // permuted in registers: images from HWC to CHW, for one.
 #pragma once
 
-#include <type_traits>
-
 #include "register_transpose.hpp"
 #include "tile_grid.hpp"
 
@@ -38,23 +36,13 @@ struct DeinterleaveProgram : TiledProgram<DeinterleaveProgram<kElementBytes_, kC
   };
 
   SWIZZLE_HOST_DEVICE static Origin locate(const Arguments& args, std::uint32_t block) {
+    const TilePosition position = locate_tile(args, block);
+    const Offset row = static_cast<Offset>(position.row_tile) * kRowsPerTile;
     Origin tile;
-    Offset row = 0;
-    if constexpr (std::is_same_v<Arguments, BatchArguments>) {
-      const std::uint32_t outer = args.row_tiles.quotient(block);
-      row = static_cast<Offset>(args.row_tiles.remainder(block, outer)) * kRowsPerTile;
-      tile.src = args.src;
-      tile.dst = args.dst;
-      tile.src_offset = static_cast<Offset>(outer) * args.outer_src_pitch;
-      tile.dst_offset = static_cast<Offset>(outer) * args.outer_dst_pitch;
-    } else {
-      const TilePosition position = locate_tile(args, block);
-      row = static_cast<Offset>(position.row_tile) * kRowsPerTile;
-      tile.src = position.src;
-      tile.dst = position.dst;
-    }
-    tile.src_offset += row * kColumns * kElementBytes;
-    tile.dst_offset += row * kElementBytes;
+    tile.src = position.src;
+    tile.dst = position.dst;
+    tile.src_offset = row * kColumns * kElementBytes;
+    tile.dst_offset = row * kElementBytes;
     tile.rows = static_cast<int>(min_of<Offset>(args.rows - row, kRowsPerTile));
     return tile;
   }

@@ -141,6 +141,17 @@ auto dispatch_program(Tile tile, Method layout, const Transposition& matrices, c
     }
     if (tile == Tile::kWindow) return dispatch_window<kElementBytes>(matrices, visitor);
   }
+  if constexpr (kElementBytes <= 2) {
+    if (tile == Tile::kShortVector && matrices.src_col_stride != 1) {
+      return dispatch_layout<ShortVectorPolicy<kElementBytes>, StridedColumnsArguments>(layout, visitor);
+    }
+  }
+  if constexpr (kElementBytes <= 8) {
+    if (tile == Tile::kVector &&
+        !allows_chunks(matrices, reinterpret_cast<std::uintptr_t>(src), reinterpret_cast<std::uintptr_t>(dst))) {
+      return dispatch_layout<VectorPolicy<kElementBytes>, CutRowsArguments>(layout, visitor);
+    }
+  }
   // (Tiles of 256 bytes are for large problems, where a shorter prologue gains nothing.)
   if (tile != Tile::kVector && is_near_matrix(matrices)) {
     return dispatch_tile_program<kElementBytes, MatrixArguments>(tile, layout, visitor);

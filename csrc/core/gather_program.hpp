@@ -27,8 +27,9 @@ struct GatherArguments {
   int rank = 0;
   Dimension dimension[kMaxDims];  // innermost first, two at least
 };
-/// For problems whose farthest element is less than 4 GiB away, as it mostly is: of up to eight dimensions, and of up to
-/// three, which need no loop. An array of 64 dimensions makes a launch's arguments larger than 1 KiB.
+/// For problems whose farthest element is less than 4 GiB away, as it mostly is: of up to eight dimensions. An array of 64
+/// dimensions makes a launch's arguments larger than 1 KiB. Batches of 2 x 2 matrices alone have arguments for up to three
+/// dimensions, which need no loop (the other pieces gain nothing by them).
 using StraightGather = GatherArguments<std::uint32_t, 3>;
 using NarrowGather = GatherArguments<std::uint32_t, 8>;
 using WideGather = GatherArguments<std::int64_t, kMaxRank>;
@@ -47,9 +48,9 @@ struct GatherProgram {
   using Element = Opaque<kElementBytes>;
   static constexpr int kThreads = 256;
   static constexpr bool kIsSquare = kPiece == GatherPiece::kSquare;
-  static constexpr int kCopies = kPiece == GatherPiece::kCopies ? 16 / kElementBytes : 1;
+  static constexpr int kRepeats = kPiece == GatherPiece::kCopies ? 16 / kElementBytes : 1;
   /// Elements that a thread reads one after another and stores at once: four, in 16 bytes at most.
-  static constexpr int kRun = kCopies > 1 ? 1 : min_of(4, 16 / kElementBytes);
+  static constexpr int kRun = kRepeats > 1 ? 1 : min_of(4, 16 / kElementBytes);
   static_assert(!kIsSquare || kRun == 4, "GatherProgram: a 2 x 2 matrix is written in 16 bytes at most");
   /// Runs of a thread, a block's width apart. Of 16 bytes two: attention heads (8, 2048, 32, 128) of 2 bytes 70.3 us
   /// with four, 69.4 with two, 69.2 with one, which loses 1 to 6 % on a fifth of their size (H200, 2026-11-30).
@@ -100,7 +101,7 @@ struct GatherProgram {
     SWIZZLE_UNROLL
     for (int j = 0; j < kRuns; ++j) {
       const int begin = first + j * (kThreads * kRun);
-      unsigned char* dst = args.dst + std::int64_t{begin} * (kElementBytes * kCopies);
+      unsigned char* dst = args.dst + std::int64_t{begin} * (kElementBytes * kRepeats);
       if (is_run[j]) {
         store_run(memory, dst, value[j]);
       } else {
@@ -193,10 +194,10 @@ struct GatherProgram {
 
   template <class Memory>
   SWIZZLE_HOST_DEVICE static void store_run(Memory& memory, unsigned char* dst, const Element (&value)[kRun]) {
-    if constexpr (kCopies == 1) {
+    if constexpr (kRepeats == 1) {
       memory.store_global(dst, pack<kElementBytes>(value));
     } else {
-      Element copies[kCopies];
+      Element copies[kRepeats];
       SWIZZLE_UNROLL
       for (Element& copy : copies) copy = value[0];
       memory.store_global(dst, pack<kElementBytes>(copies));
@@ -253,7 +254,7 @@ auto dispatch_gather(const Problem& problem, const void* src, void* dst, const R
   using Wide = GatherProgram<kElementBytes, WideGather, kPiece>;
   const auto launch = [&](const Problem& piece, std::int64_t src_offset, std::int64_t dst_offset) {
     const void* from = static_cast<const unsigned char*>(src) + src_offset;
-    void* to = static_cast<unsigned char*>(dst) + dst_offset * Narrow::kCopies;
+    void* to = static_cast<unsigned char*>(dst) + dst_offset * Narrow::kRepeats;
     const auto blocks = static_cast<std::uint32_t>(Narrow::block_count(piece));
     if constexpr (kPiece == GatherPiece::kSquare) {
       using Straight = GatherProgram<kElementBytes, StraightGather, kPiece>;
@@ -272,13 +273,13 @@ auto dispatch_gather(const Problem& problem, const void* src, void* dst, const R
 /// 2 x 2 are moved as wholes.
 template <int kElementBytes, class Run>
 auto dispatch_gather(const Problem& problem, const void* src, void* dst, const Run& run) {
-  constexpr int kCopies = 16 / kElementBytes;
-  if constexpr (kCopies > 1) {
+  constexpr int kRepeats = 16 / kElementBytes;
+  if constexpr (kRepeats > 1) {
     const int innermost = problem.rank - 1;
     if (problem.rank > 0 && repeats_in_vectors(problem.src_stride[innermost], problem.size[innermost], kElementBytes,
                                                reinterpret_cast<std::uintptr_t>(dst))) {
       Problem vectors = problem;
-      vectors.size[innermost] /= kCopies;
+      vectors.size[innermost] /= kRepeats;
       return detail::dispatch_gather<kElementBytes, GatherPiece::kCopies>(vectors, src, dst, run);
     }
   }

@@ -26,6 +26,36 @@ struct Plan {
   Box box;
 };
 
+/// Whether tiles of chunks would move many halves of 32-byte sectors: at an address or a pitch that is an odd multiple of
+/// 16 bytes, on all but short sides.
+inline bool halves_sectors(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  constexpr std::int64_t kMinBytes = 128;
+  return min_of(matrices.rows, matrices.cols) * matrices.element_bytes >= kMinBytes &&
+         !are_aligned(matrices, src_address, dst_address, 32);
+}
+
+/// Whether `vector` with rows that cut chunks beats the other tiles: from some rows and size on, and unless it takes two
+/// tiles a row for what would fill one. Note [Measured shares], 2026-12-01, rows that begin one element behind a line,
+/// `vector` / the best of the others:
+///   8192^2          .96 / .86   .97 / .92   .98 / .93   1.00 / .94
+///   1536^2          .87 / .81   .89 / .87  1.13 / 1.01  1.11 / .95
+///   32 MiB, 32 rows .85 / .84   .90 / .88   .94 / .89   .93 / .87
+///          128 rows .93 / .76   .96 / .80   .96 / .80   .96 / .82
+///          48 cols  .79 / .67   .94 / .78   .84 / .82   .92 / .86
+///          64 cols  .64 / .57   .78 / .71   .76 / .81   .88 / .85
+inline bool cut_rows_pay(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address) {
+  constexpr std::int64_t kMinBytes = std::int64_t{2} << 20;
+  constexpr std::int64_t kMinRows = 32;
+  if (!allows_cut_rows(matrices, dst_address) || matrices.rows < kMinRows || matrices.byte_count() < kMinBytes) {
+    return false;
+  }
+  if (halves_sectors(matrices, 0, dst_address)) return false;
+  const std::int64_t tile_cols = 256 / matrices.element_bytes;
+  const int cols_before = CutRowsArguments::find_cols_before(src_address, matrices.element_bytes);
+  const std::int64_t tiles = ceil_div(matrices.cols + cols_before, tile_cols);
+  return tiles == 1 || 2 * matrices.cols > tiles * tile_cols;
+}
+
 /// The tile for a transposition when a layout was named: chunks where they fit, one element a lane elsewhere.
 ///
 /// 128-byte edges instead of 256-byte ones where these make few tiles an SM, where a matrix fits into one tile, and on
@@ -36,8 +66,12 @@ struct Plan {
 ///   us, 2026-12-01: 2 bytes 2048^2 (256 tiles) 8.61 / 8.75, 512 x 14336 (448) 11.3 / 11.8, 2880^2 (529) 12.7 / 12.6;
 ///   4 bytes 1024^2 (256) 6.76 / 7.12, 1536^2 (576) 9.26 / 9.23; 8 bytes 512^2 (256) 5.62 / 5.82; but 16 bytes 512^2
 ///   (1024) 7.49 / 7.04
-inline Tile select_shared_tile(const Transposition& matrices, bool chunks_fit, const DeviceTraits& device) {
-  if (!chunks_fit || count_tiles(matrices, 128) <= 1) return Tile::kScalar32;
+inline Tile select_shared_tile(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
+                               const DeviceTraits& device) {
+  if (!allows_chunks(matrices, src_address, dst_address)) {
+    return cut_rows_pay(matrices, src_address, dst_address) ? Tile::kVector : Tile::kScalar32;
+  }
+  if (count_tiles(matrices, 128) <= 1) return Tile::kScalar32;
   const std::int64_t bytes = matrices.element_bytes;
   const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * bytes;
   const std::int64_t longer_bytes = max_of(matrices.rows, matrices.cols) * bytes;
@@ -220,25 +254,24 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
   const bool chunks_fit = allows_chunks(matrices, src_address, dst_address);
   if (deinterleave_fits(matrices, src_address, dst_address)) return Tile::kDeinterleave;
   if (matrices.rows * matrices.cols < 16 || repeats_vectors(matrices, dst_address)) return Tile::kDirect;
+  if (!chunks_fit && cut_rows_pay(matrices, src_address, dst_address)) return Tile::kVector;
   const int piece_bytes = scatter_piece_bytes(matrices, src_address, dst_address);
   if (piece_bytes > 0 && scatter_pays(matrices, piece_bytes, chunks_fit)) return Tile::kScatter;
   if (flat_fits(matrices) && flat_pays(matrices, chunks_fit)) return Tile::kFlat;
   if (!chunks_fit && folded_windows_pay(matrices)) return Tile::kWindow;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
-  const bool sectors_fit = chunks_fit && are_aligned(matrices, src_address, dst_address, 32);
-  constexpr std::int64_t kMinHalvesBytes = 128;
   const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * matrices.element_bytes;
-  const bool wants_windows = !chunks_fit || (!sectors_fit && shorter_bytes >= kMinHalvesBytes);
+  const bool wants_windows = !chunks_fit || halves_sectors(matrices, src_address, dst_address);
   if (!chunks_fit && matrices.element_bytes == 8 && shorter_bytes <= 32 * 8 && fills_scalar32(matrices)) {
     return Tile::kScalar32;
   }
   if (wants_windows && windows_pay(matrices)) return Tile::kWindow;
   constexpr std::int64_t kMinBytes = std::int64_t{16} << 20;
-  if (!sectors_fit && matrices.element_bytes == 16 && min_of(matrices.rows, matrices.cols) > 16 &&
-      matrices.byte_count() >= kMinBytes) {
+  if (halves_sectors(matrices, src_address, dst_address) && matrices.element_bytes == 16 &&
+      min_of(matrices.rows, matrices.cols) > 16 && matrices.byte_count() >= kMinBytes) {
     return Tile::kScalar32;
   }
-  return select_shared_tile(matrices, chunks_fit, device);
+  return select_shared_tile(matrices, src_address, dst_address, device);
 }
 
 /// Whether matrices of bytes fill less than 40 % of the windows' tiles, or have so few rows, between packed columns,
@@ -373,7 +406,7 @@ inline Plan make_plan(const Problem& problem, std::uint64_t src_address, std::ui
   }
   if (!has_matrices) return plan;
   if (method != Method::kAuto) {
-    plan.tile = select_shared_tile(plan.matrices, allows_chunks(plan.matrices, src_address, dst_address), device);
+    plan.tile = select_shared_tile(plan.matrices, src_address, dst_address, device);
     plan.layout = method;
   }
   if (short_vectors_pay(plan.matrices, plan.tile, src_address, dst_address, device)) plan.tile = Tile::kShortVector;

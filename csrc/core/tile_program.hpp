@@ -10,6 +10,8 @@
 //     row    ->->->->      row    v  v  v   column)         v
 #pragma once
 
+#include <type_traits>
+
 #include "layout.hpp"
 #include "policy.hpp"
 #include "register_transpose.hpp"
@@ -17,8 +19,9 @@
 
 namespace swizzle {
 
-/// What one block works on: its matrix and the tile's first element there, on both sides, and how many of the tile's
-/// rows and columns exist. (Offsets stay apart from the addresses, so that a thread's sums are in the offsets' width.)
+/// What one block works on: its matrix and the tile's first element there, on both sides, and which of the tile's rows
+/// and columns exist: rows from 0, columns from col_begin, which is 0 unless rows cut chunks. (Offsets stay apart from
+/// the addresses, so that a thread's sums are in the offsets' width.)
 template <class Offset>
 struct TileOrigin {
   const unsigned char* src = nullptr;
@@ -27,16 +30,26 @@ struct TileOrigin {
   Offset dst_offset = 0;
   int rows = 0;
   int cols = 0;
+  int col_begin = 0;
 };
 
 template <class Policy_, class Layout_, class Arguments_ = TileArguments>
 struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arguments_> {
+  using Base = TiledProgram<TileProgram, Arguments_>;
   using Policy = Policy_;
   using Layout = Layout_;
   using Arguments = Arguments_;
   using Offset = typename Arguments::Offset;
   using Origin = TileOrigin<Offset>;
   using Chunk = Opaque<Policy::kChunkBytes>;
+  using Element = Opaque<Policy::kElementBytes>;
+
+  /// Rows that begin and end within chunks: these are loaded whole, and a column is stored if it exists.
+  static constexpr bool kCutsRows = Arguments::kRowChunks == RowChunks::kCut;
+  static_assert(!kCutsRows || (Policy::kIsAsync && Policy::kRows <= Policy::kThreads),
+                "TileProgram: cut chunks are loaded by asynchronous copies, the last one of each row in one step");
+  static constexpr bool kGathersChunks = Arguments::kRowChunks == RowChunks::kGathered;
+  static_assert(!kGathersChunks || !Policy::kIsAsync, "TileProgram: chunks are gathered in registers");
 
   static constexpr int kThreads = Policy::kThreads;
   static constexpr int kRowsPerStep = kThreads / Policy::kChunksPerRow;
@@ -54,12 +67,24 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
     return ceil_div(problem.cols, Policy::kCols);
   }
 
+  static Arguments make_arguments(const Transposition& problem, const void* src, void* dst) {
+    if constexpr (kCutsRows) {
+      const int before =
+          CutRowsArguments::find_cols_before(reinterpret_cast<std::uintptr_t>(src), Policy::kElementBytes);
+      const std::int64_t tiles = ceil_div(problem.cols + before, Policy::kCols);
+      return Arguments(make_tile_arguments(problem, src, dst, row_tiles(problem), tiles), before);
+    } else {
+      return Base::make_arguments(problem, src, dst);
+    }
+  }
+
   SWIZZLE_HOST_DEVICE static Origin locate(const Arguments& args, std::uint32_t block) {
     return locate(args, locate_tile(args, block));
   }
   SWIZZLE_HOST_DEVICE static Origin locate(const Arguments& args, const TilePosition& position) {
     const Offset row = static_cast<Offset>(position.row_tile) * Policy::kRows;
-    const Offset col = static_cast<Offset>(position.col_tile) * Policy::kCols;
+    Offset col = static_cast<Offset>(position.col_tile) * Policy::kCols;
+    if constexpr (kCutsRows) col -= args.cols_before;
     Origin tile;
     tile.src = position.src;
     tile.dst = position.dst;
@@ -67,6 +92,7 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
     tile.dst_offset = col * args.dst_col_pitch + row * Policy::kElementBytes;
     tile.rows = static_cast<int>(min_of<Offset>(args.rows - row, Policy::kRows));
     tile.cols = static_cast<int>(min_of<Offset>(args.cols - col, Policy::kCols));
+    if constexpr (kCutsRows) tile.col_begin = static_cast<int>(max_of<Offset>(-col, 0));
     return tile;
   }
 
@@ -99,10 +125,15 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
   SWIZZLE_HOST_DEVICE static void load(Memory& memory, const Arguments& args, const Origin& tile, int thread) {
     constexpr int kSteps = Policy::kLoadsPerThread;
     const int chunk = load_chunk(thread);
-    // Rows and columns of the matrix are multiples of kChunkElements: a chunk is inside as a whole or not at all.
-    const int rows = (chunk * Policy::kChunkElements < tile.cols ? tile.rows : 0) - load_row(thread, 0);
-    // The stride of the input's columns is free where a chunk is a single element.
-    const Offset chunk_pitch = Policy::kChunkElements == 1 ? args.src_col_pitch : Policy::kChunkBytes;
+    // A chunk counts as inside if an element of it is: rows, and columns unless rows are cut, are multiples of
+    // kChunkElements.
+    const bool is_inside = chunk * Policy::kChunkElements < tile.cols &&
+                           (!kCutsRows || (chunk + 1) * Policy::kChunkElements > tile.col_begin);
+    const int rows = (is_inside ? tile.rows : 0) - load_row(thread, 0);
+    // The stride of the input's columns is free where a chunk is gathered, or a single element.
+    const Offset chunk_pitch = Policy::kChunkElements == 1 || kGathersChunks
+                                   ? args.src_col_pitch * Policy::kChunkElements
+                                   : Policy::kChunkBytes;
     const unsigned char* src =
         tile.src + (tile.src_offset + load_row(thread, 0) * args.src_row_pitch + chunk * chunk_pitch);
     const int place = shared_offset(load_row(thread, 0), chunk);
@@ -111,9 +142,16 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
         if (i * kRowsPerStep < rows) {
-          memory.template copy_to_shared<Chunk>(i, load_place(place, i), src);
+          if constexpr (kCutsRows) {
+            if (src + Policy::kChunkBytes <= args.src_end) memory.copy_window_to_shared(i, load_place(place, i), src);
+          } else {
+            memory.template copy_to_shared<Chunk>(i, load_place(place, i), src);
+          }
         }
         src += step_pitch;
+      }
+      if constexpr (kCutsRows) {
+        if (thread < tile.rows) load_cut_chunk(memory, args, tile, thread);
       }
       memory.await_copies();
     } else {
@@ -121,7 +159,7 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
       Chunk value[kSteps];
       SWIZZLE_UNROLL
       for (int i = 0; i < kSteps; ++i) {
-        if (i * kRowsPerStep < rows) value[i] = memory.template load_global<Chunk>(src);
+        if (i * kRowsPerStep < rows) value[i] = fetch_chunk(memory, args, src);
         src += step_pitch;
       }
       memory.issue_loads();
@@ -137,6 +175,7 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
     constexpr int n = Policy::kChunkElements;
     const int row = block_row(thread);
     const int cols = (row < tile.rows ? tile.cols : 0) - block_chunk(thread, 0) * n;
+    const int begin = tile.col_begin - block_chunk(thread, 0) * n;
     unsigned char* dst =
         tile.dst + (tile.dst_offset + static_cast<Offset>(block_chunk(thread, 0)) * n * args.dst_col_pitch +
                     row * Policy::kElementBytes);
@@ -153,11 +192,42 @@ struct TileProgram : TiledProgram<TileProgram<Policy_, Layout_, Arguments_>, Arg
         unsigned char* column = dst;
         SWIZZLE_UNROLL
         for (int k = 0; k < n; ++k) {
-          memory.store_global(column, block[k]);
+          if (!kCutsRows || (i * kChunksPerStep * n + k >= begin && i * kChunksPerStep * n + k < cols)) {
+            memory.store_global(column, block[k]);
+          }
           column += args.dst_col_pitch;
         }
       }
       dst += kChunksPerStep * n * args.dst_col_pitch;
+    }
+  }
+
+ private:
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static Chunk fetch_chunk(Memory& memory, const Arguments& args, const unsigned char* src) {
+    if constexpr (kGathersChunks) {
+      Element element[Policy::kChunkElements];
+      SWIZZLE_UNROLL
+      for (int k = 0; k < Policy::kChunkElements; ++k) {
+        element[k] = memory.template load_global<Element>(src + k * args.src_col_pitch);
+      }
+      return pack<Policy::kElementBytes>(element);
+    } else {
+      return memory.template load_global<Chunk>(src);
+    }
+  }
+
+  // Nothing is read behind the input's end: of the chunk that it cuts, if that is a row's last one, what exists.
+  template <class Memory>
+  SWIZZLE_HOST_DEVICE static void load_cut_chunk(Memory& memory, const Arguments& args, const Origin& tile, int row) {
+    const int chunk = tile.cols / Policy::kChunkElements;
+    const int first = chunk * Policy::kChunkElements;
+    const unsigned char* src = tile.src + (tile.src_offset + row * args.src_row_pitch + chunk * Policy::kChunkBytes);
+    if (first == tile.cols || src + Policy::kChunkBytes <= args.src_end) return;
+    SWIZZLE_NO_UNROLL
+    for (int k = max_of(tile.col_begin - first, 0); k < tile.cols - first; ++k) {
+      memory.store_shared(Policy::kLoadsPerThread + k, shared_offset(row, chunk) + k * Policy::kElementBytes,
+                          memory.template load_global<Element>(src + k * Policy::kElementBytes));
     }
   }
 };

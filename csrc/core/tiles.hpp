@@ -17,9 +17,11 @@ enum class Method { kAuto, kNaive, kPadded, kSwizzled };
 /// - kScalar32:  32 x 32 elements, one element a lane; serves every transposition.
 /// - kWindow:    rows as windows of chunks, output in 32-byte segments; contiguous rows of elements of up to 8 bytes at
 ///               any pitch and address.
-/// - kVector:    16 bytes a lane on both global sides, 256-byte edges.
-/// - kVector128: the same with 128-byte edges.
-/// - kShortVector: two elements a lane (four of bytes), 32 x 32 elements, of bytes 64 x 64; 16 bytes as in kVector.
+/// - kVector:    16 bytes a lane on both global sides, 256-byte edges. Input rows may begin and end within a chunk, all at
+///               the same place of it.
+/// - kVector128: 16 bytes a lane, 128-byte edges.
+/// - kShortVector: two elements a lane (four of bytes), 32 rows of 128 bytes, from 8-byte elements on of 256. Columns may
+///               lie a stride apart where elements have 1 or 2 bytes.
 /// - kDeinterleave: two to four columns, permuted in registers, whole 16-byte chunks on both sides.
 /// - kFlat:      a flat run of short rows, of short columns, or of small matrices, gathered from shared memory.
 /// - kScatter:   few rows, or small matrices, scattered over an image of the output in words, bytes also one by one.
@@ -87,26 +89,55 @@ constexpr bool has_layout(Tile tile) {
   return tile == Tile::kScalar32 || tile == Tile::kVector || tile == Tile::kVector128 || tile == Tile::kShortVector;
 }
 
-/// Whether every address and pitch of both sides is a multiple of `bytes`.
+/// Whether the address and every pitch of the input's rows is a multiple of `bytes`.
+inline bool is_input_aligned(const Transposition& matrices, std::uint64_t src_address, int bytes) {
+  const auto is_whole = [&](std::int64_t elements) { return elements * matrices.element_bytes % bytes == 0; };
+  bool result = src_address % bytes == 0 && is_whole(matrices.src_row_stride);
+  for (int i = 0; i < matrices.outer_rank; ++i) result = result && is_whole(matrices.outer_src_stride[i]);
+  return result;
+}
+
+/// The same for the output's rows.
+inline bool is_output_aligned(const Transposition& matrices, std::uint64_t dst_address, int bytes) {
+  const auto is_whole = [&](std::int64_t elements) { return elements * matrices.element_bytes % bytes == 0; };
+  bool result = dst_address % bytes == 0 && is_whole(matrices.dst_col_stride);
+  for (int i = 0; i < matrices.outer_rank; ++i) result = result && is_whole(matrices.outer_dst_stride[i]);
+  return result;
+}
+
+/// The same for both.
 inline bool are_aligned(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
                         int bytes) {
-  const auto is_whole = [&](std::int64_t elements) { return elements * matrices.element_bytes % bytes == 0; };
-  bool result = src_address % bytes == 0 && dst_address % bytes == 0;
-  result = result && is_whole(matrices.src_row_stride) && is_whole(matrices.dst_col_stride);
-  for (int i = 0; i < matrices.outer_rank; ++i) {
-    result = result && is_whole(matrices.outer_src_stride[i]) && is_whole(matrices.outer_dst_stride[i]);
-  }
-  return result;
+  return is_input_aligned(matrices, src_address, bytes) && is_output_aligned(matrices, dst_address, bytes);
+}
+
+/// Whether both sides are in multiples of so many bytes.
+inline bool are_sides_whole(const Transposition& matrices, int bytes) {
+  return matrices.rows * matrices.element_bytes % bytes == 0 && matrices.cols * matrices.element_bytes % bytes == 0;
 }
 
 /// Whether chunks of so many bytes fit both sides: contiguous input rows, and every address, pitch and side a multiple
 /// of them.
 inline bool allows_chunks(const Transposition& matrices, std::uint64_t src_address, std::uint64_t dst_address,
                           int chunk_bytes = 16) {
-  const bool sides_are_whole = matrices.rows * matrices.element_bytes % chunk_bytes == 0 &&
-                               matrices.cols * matrices.element_bytes % chunk_bytes == 0;
-  return matrices.src_col_stride == 1 && sides_are_whole &&
+  return matrices.src_col_stride == 1 && are_sides_whole(matrices, chunk_bytes) &&
          are_aligned(matrices, src_address, dst_address, chunk_bytes);
+}
+
+/// Whether chunks fit both sides but for input rows that begin, and end, within a chunk, all at the same place of it:
+/// columns of a matrix whose pitch is a multiple of 16 bytes, cut out anywhere.
+inline bool allows_cut_rows(const Transposition& matrices, std::uint64_t dst_address) {
+  return matrices.element_bytes < 16 && matrices.src_col_stride == 1 &&
+         matrices.rows * matrices.element_bytes % 16 == 0 && is_input_aligned(matrices, 0, 16) &&
+         is_output_aligned(matrices, dst_address, 16);
+}
+
+/// Whether short vectors of elements a stride apart fit: of elements of 1 and 2 bytes, sides and output in multiples of
+/// such a vector.
+inline bool allows_gathered_chunks(const Transposition& matrices, std::uint64_t dst_address) {
+  const int chunk_bytes = short_vector_bytes(matrices.element_bytes);
+  return matrices.element_bytes <= 2 && matrices.src_col_stride > 1 && are_sides_whole(matrices, chunk_bytes) &&
+         is_output_aligned(matrices, dst_address, chunk_bytes);
 }
 
 /// Whether rows of two to four elements lie side by side, everything else is in multiples of 16 bytes, and a matrix
@@ -137,10 +168,7 @@ inline int scatter_piece_bytes(const Transposition& matrices, std::uint64_t src_
   const std::int64_t bytes = matrices.element_bytes;
   if (shape.rows == 0 || shape.run == FlatRun::kRows || bytes > 4) return 0;
   const bool has_words = are_aligned(matrices, src_address, dst_address, 4) && matrices.rows * bytes % 4 == 0;
-  Transposition input = matrices;
-  input.dst_col_stride = 0;
-  for (int i = 0; i < input.outer_rank; ++i) input.outer_dst_stride[i] = 0;
-  if (has_words && matrices.cols * bytes % 16 == 0 && are_aligned(input, src_address, 0, 16)) return 16;
+  if (has_words && matrices.cols * bytes % 16 == 0 && is_input_aligned(matrices, src_address, 16)) return 16;
   if (bytes > 1) return 0;
   if (has_words && matrices.cols % 4 == 0) return 4;
   return byte_row_lanes(matrices.rows, matrices.cols) > 0 ? 1 : 0;
@@ -184,7 +212,8 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
     case Tile::kScalar32:
       return true;
     case Tile::kShortVector:
-      return allows_chunks(matrices, src_address, dst_address, short_vector_bytes(matrices.element_bytes));
+      return allows_gathered_chunks(matrices, dst_address) ||
+             allows_chunks(matrices, src_address, dst_address, short_vector_bytes(matrices.element_bytes));
     case Tile::kWindow:
       return windows_fit(matrices);
     case Tile::kDeinterleave:
@@ -196,6 +225,8 @@ inline bool can_serve(Tile tile, const Transposition& matrices, std::uint64_t sr
     case Tile::kBox:
     case Tile::kDirect:
       return false;
+    case Tile::kVector:
+      return allows_chunks(matrices, src_address, dst_address) || allows_cut_rows(matrices, dst_address);
     default:
       return allows_chunks(matrices, src_address, dst_address);
   }

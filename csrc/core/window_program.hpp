@@ -145,7 +145,10 @@ struct WindowProgram {
     tile.first_row = std::int64_t{position.row_tile} * kOwnedRows - kSegmentElements;
     tile.src = position.src + (Rows::kAreFolded ? 0 : tile.first_row * args.src_row_pitch) + col * kElementBytes;
     tile.dst = position.dst + col * args.dst_col_pitch;
-    tile.row_begin = tile.first_row < 0 ? static_cast<int>(-tile.first_row) : 0;
+    // No halo where all output rows begin with a segment.
+    const bool has_whole_segments =
+        (reinterpret_cast<std::uintptr_t>(position.dst) | static_cast<std::uintptr_t>(args.dst_col_pitch)) % 32 == 0;
+    tile.row_begin = has_whole_segments || tile.first_row < 0 ? kSegmentElements : 0;
     tile.row_end = static_cast<int>(min_of<std::int64_t>(args.rows - tile.first_row, kRows));
     tile.cols = static_cast<int>(min_of<std::int64_t>(args.cols - col, kCols));
     return tile;

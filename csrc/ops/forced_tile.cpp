@@ -16,8 +16,10 @@ std::string_view requirement_of(Tile tile) {
     case Tile::kScalar32:
       return "aligned elements, denser along the last dimension than along the one before";
     case Tile::kShortVector:
-      return "contiguous rows, with base, pitches and sides in multiples of two elements, four of bytes, one of 16 "
-             "bytes";
+      return "sides in multiples of two elements, four of bytes, one of 16 bytes, and so are base and pitches, but for "
+             "columns a stride apart, of up to 2 bytes an element";
+    case Tile::kVector:
+      return "contiguous rows, with pitches and columns in multiples of 16 bytes";
     case Tile::kDeinterleave:
       return "packed rows of two to four elements of up to 8 bytes, columns, base and the rest in multiples of 16 "
              "bytes";

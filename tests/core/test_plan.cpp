@@ -161,18 +161,44 @@ TEST(Plan, TakesChunksOnlyWhereTheyFit) {
   EXPECT_EQ(tile_of(1536, 1536, 1536, 0), Tile::kVector);
   EXPECT_EQ(tile_of(1280, 1280, 1280, 0), Tile::kVector128);
   EXPECT_EQ(tile_of(256, 256, 256, 0), Tile::kShortVector);
-  EXPECT_EQ(tile_of(8192, 8192, 8192, 4), Tile::kWindow);
   EXPECT_EQ(tile_of(8192, 8192, 8193, 0), Tile::kWindow);
   EXPECT_EQ(tile_of(8191, 8192, 8192, 0), Tile::kWindow);
-  EXPECT_EQ(tile_of(8192, 8191, 8192, 0), Tile::kWindow);
   EXPECT_EQ(tile_of(8192, 8192, 8200, 0), Tile::kVector);
   EXPECT_EQ(tile_of(8192, 8192, 8196, 0), Tile::kWindow) << "rows begin at odd multiples of 16 bytes";
 }
 
-TEST(Plan, TakesSingleElementsWhereColumnsAreStridedOrElementsWide) {
-  View every_third = matrix_view(4, 640, 640, 1920);
-  every_third.stride[1] = 3;
-  EXPECT_EQ(plan_of(canonical(every_third)).tile, Tile::kScalar32);
+TEST(Plan, TakesVectorsWhereRowsCutChunksAllAtOnePlace) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t cols, std::int64_t pitch, std::uint64_t src,
+                          Method method = Method::kAuto) {
+    return plan_of(canonical(matrix_view(bytes, rows, cols, pitch), src), method, src).tile;
+  };
+  EXPECT_EQ(tile_of(4, 8192, 8192, 8192, 4), Tile::kVector);
+  EXPECT_EQ(tile_of(4, 8192, 8192, 8192, 4, Method::kPadded), Tile::kVector);
+  EXPECT_EQ(tile_of(4, 8192, 8191, 8192, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(1, 8192, 8192, 8192, 1), Tile::kVector);
+  EXPECT_EQ(tile_of(1, 32, 1638400, 1638464, 1), Tile::kVector);
+  EXPECT_EQ(tile_of(4, 8192, 8192, 8196, 4), Tile::kWindow) << "rows begin at odd multiples of 16 bytes";
+  EXPECT_EQ(tile_of(4, 8196, 8192, 8192, 4), Tile::kWindow) << "output rows begin at odd multiples of 16 bytes";
+  EXPECT_EQ(tile_of(4, 204800, 48, 256, 4), Tile::kVector);
+  EXPECT_NE(tile_of(4, 204800, 64, 256, 4), Tile::kVector) << "two tiles for what would fill one";
+  EXPECT_NE(tile_of(4, 256, 256, 256, 4), Tile::kVector) << "too small";
+  EXPECT_NE(tile_of(4, 16, 1638400, 1638464, 4), Tile::kVector) << "few rows";
+}
+
+TEST(Plan, GathersShortVectorsOfColumnsAStrideApart) {
+  const auto tile_of = [](int bytes, std::int64_t rows) {
+    View every_third = matrix_view(bytes, rows, 640, 1920);
+    every_third.stride[1] = 3;
+    return plan_of(canonical(every_third)).tile;
+  };
+  EXPECT_EQ(tile_of(1, 640), Tile::kShortVector);
+  EXPECT_EQ(tile_of(2, 642), Tile::kShortVector);
+  EXPECT_EQ(tile_of(1, 642), Tile::kScalar32);
+  EXPECT_EQ(tile_of(2, 641), Tile::kScalar32);
+  EXPECT_EQ(tile_of(4, 640), Tile::kScalar32);
+}
+
+TEST(Plan, TakesSingleElementsWhereElementsAreWide) {
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 641, 643, 643))).tile, Tile::kVector);
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 1593, 3465, 3465))).tile, Tile::kScalar32) << "halves of sectors";
   EXPECT_EQ(plan_of(canonical(matrix_view(16, 1594, 3466, 3466))).tile, Tile::kVector);

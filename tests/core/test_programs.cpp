@@ -97,7 +97,75 @@ TEST_P(Programs, TransposeFromAnyOffset) {
       ASSERT_TRUE(run_forced(view, layout, Tile::kScalar32, &was_served));
       EXPECT_TRUE(was_served);
       ASSERT_TRUE(run_forced(view, layout, Tile::kVector, &was_served));
+      EXPECT_TRUE(was_served) << "rows begin within a chunk, all at the same place";
+      ASSERT_TRUE(run_forced(view, layout, Tile::kVector128, &was_served));
       EXPECT_EQ(was_served, view.offset_bytes % 16 == 0);
+    }
+  }
+}
+
+// Rows that begin and end anywhere within chunks and lines: in the first and the last tile, in a single one, in a chunk.
+TEST_P(Programs, VectorsServeRowsThatCutChunks) {
+  const int bytes = GetParam();
+  const int step = 16 / bytes;
+  const int line = 128 / bytes;
+  const int edge = cols_of(Tile::kVector, bytes);
+  const int rows_edge = rows_of(Tile::kVector, bytes);
+  for (const int rows : {2 * step, rows_edge, rows_edge + step}) {
+    for (const int cols : {2, step + 1, edge - 1, edge, edge + 1, 2 * edge + 3}) {
+      for (const int shift : {0, 1, step - 1, step + 1, line - 1}) {
+        for (const int batches : {1, 2}) {
+          View view = matrix_view(bytes, rows, cols, ceil_div(cols, step) * step + step, batches);
+          view.offset_bytes = shift * bytes;
+          bool was_served = false;
+          ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kVector, &was_served));
+          ASSERT_TRUE(was_served) << view.describe();
+        }
+      }
+    }
+  }
+  for (const Method layout : kLayouts) {
+    View view = matrix_view(bytes, 2 * step, edge + 3, 2 * edge);
+    view.offset_bytes = bytes;
+    bool was_served = false;
+    ASSERT_TRUE(run_forced(view, layout, Tile::kVector, &was_served));
+    EXPECT_TRUE(was_served);
+  }
+  View one_row = matrix_view(bytes, 2 * step, edge + 3, 0);
+  one_row.offset_bytes = bytes;
+  EXPECT_TRUE(run_forced(one_row, Method::kAuto, Tile::kVector)) << "every row ends where the input does";
+}
+
+TEST_P(Programs, VectorsLeaveOtherCutsAlone) {
+  const int bytes = GetParam();
+  const int step = 16 / bytes;
+  bool was_served = false;
+  for (const View& view :
+       {matrix_view(bytes, 4 * step, 64, 64 * step + 1), matrix_view(bytes, 4 * step + 1, 64, 128)}) {
+    ASSERT_TRUE(run_forced(view, Method::kAuto, Tile::kVector, &was_served));
+    EXPECT_EQ(was_served, bytes == 16) << view.describe();
+  }
+}
+
+// Elements a stride apart, at any pitch and address; whole and partial tiles.
+TEST_P(Programs, ShortVectorsServeColumnsAStrideApart) {
+  const int bytes = GetParam();
+  const int step = step_of(Tile::kShortVector, bytes);
+  const int edge = cols_of(Tile::kShortVector, bytes);
+  for (const int rows : {step, 32, 32 + step}) {
+    for (const int cols : {step, edge, edge + step}) {
+      for (const int stride : {2, 3, 7}) {
+        for (const int shift : {0, 1, 5}) {
+          View view = matrix_view(bytes, rows, cols, cols * stride + shift, 2);
+          view.stride[1] = stride;
+          view.offset_bytes = shift * bytes;
+          for (const Method layout : kLayouts) {
+            bool was_served = false;
+            ASSERT_TRUE(run_forced(view, layout, Tile::kShortVector, &was_served));
+            ASSERT_EQ(was_served, bytes <= 2) << view.describe();
+          }
+        }
+      }
     }
   }
 }
@@ -565,6 +633,19 @@ TEST(Windows, OfAHugeInputAreCutAtItsEndAlone) {
     EXPECT_EQ(single_bytes_of(block), 0) << "block " << block;
   }
   EXPECT_EQ(single_bytes_of(blocks - 1), std::int64_t{77777} * 77777 % 16);
+}
+
+TEST(Windows, LoadNoHaloWhereOutputRowsBeginWithASegment) {
+  using Program = WindowProgram<WindowPolicy<4>>;
+  const auto chunks_of_a_row = [](std::int64_t rows) {
+    const TileArguments args = Program::make_arguments(packed_matrix(4, rows, 128), nullptr, nullptr);
+    const auto tile = Program::locate(args, 1);
+    CountingMemory memory;
+    for (int thread = 0; thread < Program::kThreads; ++thread) Program::load(memory, args, tile, thread);
+    return static_cast<double>(memory.whole_chunks) / (128 * 4 / 16);
+  };
+  EXPECT_EQ(chunks_of_a_row(1024), kWindowRows);
+  EXPECT_EQ(chunks_of_a_row(1025), kWindowRows + 8);
 }
 
 TEST(HostMemory, RefusesWhatAKernelMustNotDo) {

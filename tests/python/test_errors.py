@@ -125,23 +125,25 @@ def test_a_tile_without_a_choice_of_layout_refuses_one(layout: str, tile: str, d
     assert layout in message
 
 
+UNALIGNED = {
+    "odd_rows": lambda x: x[:33],
+    "odd_pitch": lambda x: x.view(-1)[: 64 * 67].view(64, 67)[:, :64],
+    "strided_columns": lambda x: x[:, ::3],
+    "odd_columns": lambda x: x[:, :65],
+    "odd_base": lambda x: x.view(-1)[1:4097].view(64, 64),
+}
+REFUSED = {"vector128": tuple(UNALIGNED), "vector": ("odd_rows", "odd_pitch", "strided_columns")}
+
+
 @pytest.mark.parametrize(
-    "build",
-    [
-        lambda x: x[:33],
-        lambda x: x[:, :65],
-        lambda x: x.view(-1)[1:4097].view(64, 64),
-        lambda x: x.view(-1)[: 64 * 67].view(64, 67)[:, :64],
-        lambda x: x[:, ::3],
-    ],
-    ids=["odd_rows", "odd_columns", "odd_base", "odd_pitch", "strided_columns"],
+    ("tile", "kind"), [(tile, kind) for tile, kinds in REFUSED.items() for kind in kinds]
 )
-def test_vector_says_what_it_needs(build: Callable[[Tensor], Tensor], device: str) -> None:
-    x = build(torch.zeros(128, 128, device=device))
+def test_a_tile_of_chunks_says_what_it_needs(tile: str, kind: str, device: str) -> None:
+    x = UNALIGNED[kind](torch.zeros(128, 128, device=device))
     for layout in LAYOUTS:
-        message = message_of(ValueError, lambda layout=layout: transpose_with(x, layout, "vector"))
+        message = message_of(ValueError, lambda layout=layout: transpose_with(x, layout, tile))
         assert "swizzle::_transpose_with" in message
-        assert "vector" in message
+        assert f"'{tile}'" in message
         assert "16" in message
 
 

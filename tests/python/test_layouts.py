@@ -95,16 +95,18 @@ def test_chunk_tiles_serve_aligned_pitches_offsets_and_batches(
 @pytest.mark.parametrize(
     "dtype", [torch.uint8, torch.float16, torch.bfloat16, torch.float32], ids=short
 )
-def test_vector_refuses_a_base_that_is_not_aligned(dtype: torch.dtype, k: int, device: str) -> None:
+def test_vector_serves_any_base_and_vector128_an_aligned_one(
+    dtype: torch.dtype, k: int, device: str
+) -> None:
     x = random_bits((64 * 64 + 8,), dtype, device)[k : k + 4096].view(64, 64)
     aligned = k * dtype.itemsize % 16 == 0
     for layout in LAYOUTS:
-        if aligned:
-            actual = transpose_with(x, layout, "vector")
-            assert_fresh_transpose(actual, x, reference(x), layout)
-        else:
-            with pytest.raises(ValueError, match="vector"):
-                transpose_with(x, layout, "vector")
+        for tile in ("vector", "vector128") if aligned else ("vector",):
+            actual = transpose_with(x, layout, tile)
+            assert_fresh_transpose(actual, x, reference(x), (layout, tile))
+        if not aligned:
+            with pytest.raises(ValueError, match="vector128"):
+                transpose_with(x, layout, "vector128")
         assert_fresh_transpose(transpose(x, method=layout), x, reference(x), layout)
 
 

@@ -80,6 +80,7 @@ def test_ten_graph_replays_see_new_data_each_time(method: str) -> None:
 # One input for each way in which a call may be served, with the tile that serves it by method auto.
 ROUTES = {
     "vector": Sample("whole_chunks", (2048, 2048)),
+    "vector with cut rows": Sample("columns_from_the_third_on", (2048, 1000), (1024, 1), offset=3),
     "vector128": Sample("few_whole_chunks", (1280, 1280)),
     "short_vector": Sample("few_short_vectors", (256, 514)),
     "window": Sample("odd_sides", (2049, 1999)),

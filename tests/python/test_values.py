@@ -97,6 +97,51 @@ def test_tiles_of_chunks_serve_whole_chunks_and_refuse_the_rest(
 
 
 @pytest.mark.parametrize("size", DTYPE_OF_SIZE)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_columns_cut_out_of_an_aligned_matrix_equal_torch(
+    layout: str, size: int, device: str
+) -> None:
+    dtype = DTYPE_OF_SIZE[size]
+    chunk, tile = 16 // size, 256 // size
+    for rows in (2 * chunk, tile, tile + chunk):
+        base = random_bits((2, rows, 3 * tile), dtype, device, seed=rows)
+        for first in (0, 1, chunk - 1, chunk + 1, tile // 2 - 1):
+            for cols in (2, chunk - 1, chunk + 1, tile - 1, tile, tile + 1, 3 * tile - first):
+                x = base[..., first : first + max(cols, 2)]
+                leave_stale_memory((2, x.shape[-1], rows), dtype, device)
+                actual = transpose_with(x, layout, "vector")
+                assert_fresh_transpose(actual, x, reference(x), (rows, first, cols))
+
+
+@pytest.mark.parametrize("size", DTYPE_OF_SIZE)
+def test_large_views_from_any_column_equal_torch(size: int, device: str) -> None:
+    dtype = DTYPE_OF_SIZE[size]
+    base = random_bits((1024, 8192 // size + 64), dtype, device)
+    for first, columns in ((1, 2048 // size), (3, 8192 // size), (5, 8192 // size - 7)):
+        x = base[:, first : first + columns]
+        leave_stale_memory((columns, 1024), dtype, device)
+        for method in METHODS:
+            assert_fresh_transpose(transpose(x, method=method), x, reference(x), (first, method))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_short_vectors_of_columns_a_stride_apart_equal_torch(
+    layout: str, size: int, device: str
+) -> None:
+    dtype = DTYPE_OF_SIZE[size]
+    step = CHUNK_BYTES["short_vector"][size] // size
+    for rows in (step, 32, 32 + step):
+        for cols in (step, 128 // size, 128 // size + step):
+            for stride in (2, 3, 7):
+                base = random_bits((3, rows, cols * stride + 1), dtype, device, seed=rows + cols)
+                x = base[..., 1::stride]
+                leave_stale_memory((3, cols, rows), dtype, device)
+                actual = transpose_with(x, layout, "short_vector")
+                assert_fresh_transpose(actual, x, reference(x), (rows, cols, stride))
+
+
+@pytest.mark.parametrize("size", DTYPE_OF_SIZE)
 @pytest.mark.parametrize("cols", range(1, 9))
 def test_direct_tile_serves_narrow_sides(cols: int, size: int, device: str) -> None:
     dtype = DTYPE_OF_SIZE[size]
