@@ -16,9 +16,9 @@ logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
 from torch.utils import benchmark  # noqa: E402
 
 METHOD = (
-    "kernel time by CUDA events, L2 flushed before each call (256 MB read, then zeroed, as by "
-    "triton's do_bench), arms in turns within one run, in an order balanced for what they follow, "
-    "inputs of up to 4 MiB at 16 places in memory, median; spread is the 10th to 90th percentile"
+    "kernel time by CUDA events, L2 flushed before each call (256 MB zeroed, as by triton's "
+    "do_bench), arms in turns within one run, in an order balanced for what they follow, inputs of "
+    "up to 4 MiB at 16 places in memory, median; spread is the 10th to 90th percentile"
 )
 CPU_METHOD = "wall time of CPU calls on one thread, arms in turns within one run, median"
 HOST_METHOD = "torch.utils.benchmark Timer, blocked_autorange in alternating rounds, median"
@@ -131,13 +131,9 @@ def _record(
     event. Without that pause the start event would pass at once and the interval would hold the
     host's work as well: a compiled function's guards, an allocation, a launch. If the start event
     has passed before the host is done, the pause was too short and the sample does not count.
-
-    Zeroing alone leaves some of what a kernel asked the L2 cache to evict last: behind one that
-    reads 64 MiB so, other calls with the same input took 7 % less time. Reading evicts it as well.
     """
     start = torch.cuda.Event(enable_timing=True)
     end = torch.cuda.Event(enable_timing=True)
-    flush.sum()
     flush.zero_()
     torch.cuda._sleep(int(pause_us * CYCLES_PER_US))
     start.record()

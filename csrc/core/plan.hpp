@@ -34,6 +34,15 @@ inline bool halves_sectors(const Transposition& matrices, std::uint64_t src_addr
          !are_aligned(matrices, src_address, dst_address, 32);
 }
 
+/// Whether rows of 4-byte elements begin within lines of 128 bytes in a large input. Windows of 512 bytes split fewer lines
+/// than tiles of 256: us, H200, 2026-12-01, window / vector, 5000 x 50000 500 / 507, 8192 x 8208 137.0 / 137.5, 16384 x
+/// 16400 535 / 537, but 4096 x 4112 38.9 / 37.8; 8 bytes 8192 x 8200 270 / 269, 2 bytes 8192 x 8208 72.9 / 72.0.
+inline bool splits_lines(const Transposition& matrices, std::uint64_t src_address) {
+  constexpr std::int64_t kMinBytes = std::int64_t{256} << 20;
+  return matrices.element_bytes == 4 && matrices.byte_count() >= kMinBytes &&
+         !is_input_aligned(matrices, src_address, 128);
+}
+
 /// Whether `vector` with rows that cut chunks beats the other tiles: from some rows and size on, and unless it takes two
 /// tiles a row for what would fill one. Note [Measured shares], 2026-12-01, rows that begin one element behind a line,
 /// `vector` / the best of the others:
@@ -90,17 +99,29 @@ inline Tile select_shared_tile(const Transposition& matrices, std::uint64_t src_
 ///   4 bytes  256^2 4.57 / 4.61 / 4.64, 1024^2 6.56 / 6.62 / 6.88, but 1536^2 9.23 / 9.30 / 9.13
 ///   8 bytes  32 x 4096 4.40 / 4.38 / 4.53, 120 x 2080 4.90 / 4.91 / 5.12, 512^2 5.57 / 5.58 / 5.62, 1024^2 8.43 / 8.42 /
 ///            8.77, 2048^2 20.7 / - / 21.1, 4096^2 69.6 / - / 70.0
+/// Columns a stride apart, gathered / one element, every third: 1 byte 64^2 5.65 / 4.45, 1024^2 7.23 / 6.70, 2048^2 10.5 /
+/// 11.2, 8192^2 74.0 / 83.4; 2 bytes 8.00 / 7.82 at 1024^2, 15.0 / 15.3, 133.5 / 140.8; 8192^2 of bytes every second 60.6 /
+/// 76.6, fifth 103.6 / 111.6, eighth 148.9 / 148.9, 1024^2 every 64th 32.6 / 25.5.
 inline bool short_vectors_pay(const Transposition& matrices, Tile tile, std::uint64_t src_address,
                               std::uint64_t dst_address, const DeviceTraits& device) {
   constexpr std::int64_t kMostBytes = std::int64_t{160} << 20;
   const std::int64_t bytes = matrices.element_bytes;
   if (bytes == 16 || !can_serve(Tile::kShortVector, matrices, src_address, dst_address)) return false;
+  if (matrices.src_col_stride > 1) {
+    constexpr std::int64_t kMinGatheredBytes = std::int64_t{4} << 20;
+    constexpr std::int64_t kMostStride = 7;
+    return matrices.src_col_stride <= kMostStride && matrices.byte_count() >= kMinGatheredBytes;
+  }
   if (tile == Tile::kScalar32) return true;
   if (tile == Tile::kVector) return bytes == 8 && matrices.byte_count() < kMostBytes;
   if (tile != Tile::kVector128) return false;
   const int quarter_tiles_per_sm = bytes == 1 ? 6 : bytes == 2 ? 1 : 32;
   return 4 * count_tiles(matrices, 128) < quarter_tiles_per_sm * device.multiprocessors;
 }
+
+/// The rows that fill a window's tile, as the thresholds below were measured. (Those of 4 and 8 bytes have half as many
+/// by now.)
+inline constexpr std::int64_t kFullWindowRows = 128;
 
 /// Whether windows beat one element a lane: not on small problems, and not where a tile of 128 output elements by 256
 /// or 512 bytes would be mostly empty. Note [Measured shares], window / scalar32:
@@ -115,8 +136,8 @@ inline bool windows_pay(const Transposition& matrices) {
   if (!windows_fit(matrices) || matrices.byte_count() < kMinBytes) return false;
   if (matrices.element_bytes <= 2) return matrices.rows >= 128 && matrices.cols >= 40;
   const std::int64_t tile_cols = window_row_bytes(matrices.element_bytes) / matrices.element_bytes;
-  return 10 * min_of<std::int64_t>(matrices.rows, kWindowRows) * min_of(matrices.cols, tile_cols) >=
-         3 * kWindowRows * tile_cols;
+  return 10 * min_of(matrices.rows, kFullWindowRows) * min_of(matrices.cols, tile_cols) >=
+         3 * kFullWindowRows * tile_cols;
 }
 
 /// Whether windows of folded rows beat windows of the rows as they are, and boxes: on problems of some size, where they
@@ -261,7 +282,8 @@ inline Tile select_tile(const Transposition& matrices, std::uint64_t src_address
   if (!chunks_fit && folded_windows_pay(matrices)) return Tile::kWindow;
   if (matrices.rows <= (chunks_fit ? 4 : 15) || matrices.cols <= (chunks_fit ? 2 : 11)) return Tile::kDirect;
   const std::int64_t shorter_bytes = min_of(matrices.rows, matrices.cols) * matrices.element_bytes;
-  const bool wants_windows = !chunks_fit || halves_sectors(matrices, src_address, dst_address);
+  const bool wants_windows =
+      !chunks_fit || halves_sectors(matrices, src_address, dst_address) || splits_lines(matrices, src_address);
   if (!chunks_fit && matrices.element_bytes == 8 && shorter_bytes <= 32 * 8 && fills_scalar32(matrices)) {
     return Tile::kScalar32;
   }
@@ -282,7 +304,7 @@ inline bool leaves_windows_empty(const Transposition& matrices) {
   if (matrices.element_bytes != 1) return false;
   const std::int64_t tile_cols = window_row_bytes(1);
   const std::int64_t places =
-      ceil_div(matrices.rows, kWindowRows) * ceil_div(matrices.cols, tile_cols) * kWindowRows * tile_cols;
+      ceil_div(matrices.rows, kFullWindowRows) * ceil_div(matrices.cols, tile_cols) * kFullWindowRows * tile_cols;
   const bool are_few_rows = matrices.dst_col_stride == matrices.rows && matrices.rows <= 256;
   return are_few_rows || 10 * matrices.rows * matrices.cols < 4 * places;
 }
@@ -318,8 +340,8 @@ inline bool wants_box(const Transposition& matrices, Tile tile) {
       if (folded_windows_pay(matrices)) return false;
       if (leaves_windows_empty(matrices)) return true;
       const std::int64_t tile_cols = window_row_bytes(matrices.element_bytes) / bytes;
-      if (20 * min_of<std::int64_t>(matrices.rows, kWindowRows) * min_of(matrices.cols, tile_cols) <
-          7 * kWindowRows * tile_cols) {
+      if (20 * min_of(matrices.rows, kFullWindowRows) * min_of(matrices.cols, tile_cols) <
+          7 * kFullWindowRows * tile_cols) {
         return true;
       }
       break;

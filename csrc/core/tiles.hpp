@@ -183,7 +183,8 @@ inline bool windows_fit(const Transposition& matrices) {
 /// rows share a segment.
 inline std::int64_t window_rows_filled(const Transposition& matrices) {
   const std::int64_t halo = 32 / matrices.element_bytes - 1;
-  return 100 * matrices.rows / (ceil_div(matrices.rows + halo, kWindowRows) * kWindowRows);
+  const std::int64_t tile_rows = window_rows(matrices.element_bytes);
+  return 100 * matrices.rows / (ceil_div(matrices.rows + halo, tile_rows) * tile_rows);
 }
 inline std::int64_t window_cols_filled(const Transposition& matrices) {
   const std::int64_t tile_cols = window_row_bytes(matrices.element_bytes) / matrices.element_bytes;

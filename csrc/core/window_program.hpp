@@ -311,7 +311,7 @@ struct WindowProgram {
 };
 
 template <int kElementBytes>
-using WindowPolicy = WindowTile<kElementBytes, window_row_bytes(kElementBytes), kWindowRows * kElementBytes,
-                                kElementBytes == 1 ? 256 : 512>;
+using WindowPolicy = WindowTile<kElementBytes, window_row_bytes(kElementBytes),
+                                window_rows(kElementBytes) * kElementBytes, kElementBytes == 2 ? 512 : 256>;
 
 }  // namespace swizzle

@@ -163,7 +163,9 @@ TEST(Plan, TakesChunksOnlyWhereTheyFit) {
   EXPECT_EQ(tile_of(256, 256, 256, 0), Tile::kShortVector);
   EXPECT_EQ(tile_of(8192, 8192, 8193, 0), Tile::kWindow);
   EXPECT_EQ(tile_of(8191, 8192, 8192, 0), Tile::kWindow);
-  EXPECT_EQ(tile_of(8192, 8192, 8200, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(4096, 4096, 4104, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(8192, 8192, 8224, 0), Tile::kVector);
+  EXPECT_EQ(tile_of(8192, 8192, 8200, 0), Tile::kWindow) << "a large input whose rows begin within lines";
   EXPECT_EQ(tile_of(8192, 8192, 8196, 0), Tile::kWindow) << "rows begin at odd multiples of 16 bytes";
 }
 
@@ -185,17 +187,19 @@ TEST(Plan, TakesVectorsWhereRowsCutChunksAllAtOnePlace) {
   EXPECT_NE(tile_of(4, 16, 1638400, 1638464, 4), Tile::kVector) << "few rows";
 }
 
-TEST(Plan, GathersShortVectorsOfColumnsAStrideApart) {
-  const auto tile_of = [](int bytes, std::int64_t rows) {
-    View every_third = matrix_view(bytes, rows, 640, 1920);
-    every_third.stride[1] = 3;
-    return plan_of(canonical(every_third)).tile;
+TEST(Plan, GathersShortVectorsOfColumnsAFewElementsApart) {
+  const auto tile_of = [](int bytes, std::int64_t rows, std::int64_t stride = 3) {
+    View view = matrix_view(bytes, rows, 4096, 4096 * stride);
+    view.stride[1] = stride;
+    return plan_of(canonical(view)).tile;
   };
-  EXPECT_EQ(tile_of(1, 640), Tile::kShortVector);
-  EXPECT_EQ(tile_of(2, 642), Tile::kShortVector);
-  EXPECT_EQ(tile_of(1, 642), Tile::kScalar32);
-  EXPECT_EQ(tile_of(2, 641), Tile::kScalar32);
-  EXPECT_EQ(tile_of(4, 640), Tile::kScalar32);
+  EXPECT_EQ(tile_of(1, 1024), Tile::kShortVector);
+  EXPECT_EQ(tile_of(2, 1026), Tile::kShortVector);
+  EXPECT_EQ(tile_of(1, 1024, 8), Tile::kScalar32);
+  EXPECT_EQ(tile_of(1, 512), Tile::kScalar32) << "too small";
+  EXPECT_EQ(tile_of(1, 1026), Tile::kScalar32);
+  EXPECT_EQ(tile_of(2, 1025), Tile::kScalar32);
+  EXPECT_EQ(tile_of(4, 1024), Tile::kScalar32);
 }
 
 TEST(Plan, TakesSingleElementsWhereElementsAreWide) {

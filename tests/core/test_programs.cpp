@@ -173,8 +173,8 @@ TEST_P(Programs, ShortVectorsServeColumnsAStrideApart) {
 // Any pitch, base and output alignment; whole and partial tiles both ways.
 TEST_P(Programs, WindowsServeEveryMisalignment) {
   const int bytes = GetParam();
-  const int rows_owned = 128;
-  const int cols_owned = bytes == 1 ? 256 : 512 / bytes;
+  const int rows_owned = window_rows(bytes);
+  const int cols_owned = window_row_bytes(bytes) / bytes;
   for (const int rows : {2, 31, 97, rows_owned - 1, rows_owned, rows_owned + 1, 2 * rows_owned + 35}) {
     for (const int cols : {2, 17, cols_owned - 1, cols_owned, cols_owned + 3}) {
       for (const int padding : {0, 1, 5}) {
@@ -644,8 +644,8 @@ TEST(Windows, LoadNoHaloWhereOutputRowsBeginWithASegment) {
     for (int thread = 0; thread < Program::kThreads; ++thread) Program::load(memory, args, tile, thread);
     return static_cast<double>(memory.whole_chunks) / (128 * 4 / 16);
   };
-  EXPECT_EQ(chunks_of_a_row(1024), kWindowRows);
-  EXPECT_EQ(chunks_of_a_row(1025), kWindowRows + 8);
+  EXPECT_EQ(chunks_of_a_row(1024), window_rows(4));
+  EXPECT_EQ(chunks_of_a_row(1025), window_rows(4) + 8);
 }
 
 TEST(HostMemory, RefusesWhatAKernelMustNotDo) {
