@@ -397,7 +397,10 @@ def _gpu_record_part(record: dict[str, Any] | None) -> list[str]:
     if record is None:
         return []
     tests, load = record["tests"], record["load"]
-    found = sum(tool["errors"] for tool in record["sanitizers"].values())
+    tools = record["sanitizers"]
+    ended = [tool["errors"] for tool in tools.values() if tool["errors"] is not None]
+    cut_short = [name for name, tool in tools.items() if tool["errors"] is None]
+    without = f"; {', '.join(cut_short)} did not end in time" if cut_short else ""
     return [
         f"**Tests on the GPU** ({record['gpus']} {record['gpu']}, {record['date'][:10]}, "
         "`tests/gpu_record.json`): "
@@ -405,8 +408,8 @@ def _gpu_record_part(record: dict[str, Any] | None) -> list[str]:
         f"{tests['two_gpus']['passed']:,} of them on two GPUs; {load['cases']:,} random transposes "
         f"and permutes with {load['comparisons']:,} comparisons bit by bit, "
         f"{load['differences']:,} of which differed; {load['calls']:,} calls, after which memory "
-        f"had grown in {len(load['grown'])} places; {len(record['sanitizers'])} tools of "
-        f"compute-sanitizer, {found:,} errors."
+        f"had grown in {len(load['grown'])} places; {len(ended)} tools of "
+        f"compute-sanitizer, {sum(ended):,} errors{without}."
     ]
 
 

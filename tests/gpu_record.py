@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.add_argument("--record", type=Path, default=DEFAULT_RECORD)
         if name == "run":
             command.add_argument("--test-timeout", type=float, default=360, help="seconds")
-            command.add_argument("--tool-timeout", type=float, default=120, help="seconds, each")
+            command.add_argument("--tool-timeout", type=float, default=300, help="seconds, each")
             command.add_argument("--load-timeout", type=float, default=180, help="seconds")
     options = parser.parse_args(argv)
     if options.command == "check":

@@ -54,27 +54,29 @@ SHAPES = (
 
 
 # From here on a kernel keeps its input (kMinKeptBytes in csrc/core). Matrices of a batch, the tiles
-# that have such kernels for them, and whether the matrices must lie side by side for it; others are
-# one matrix, expanded.
+# that have such kernels for them, and how the matrices lie: side by side, or as one that is
+# expanded, whole or all but the first and the last of its columns.
 KEPT_BYTES = 160 << 20
 KEPT_BATCHES = (
-    ((272, 288), ("vector", "vector128"), False),
-    ((2064, 12), ("flat",), False),
-    ((12, 2064), ("flat",), False),
-    ((16, 12), ("flat",), True),
+    ((272, 288), ("vector", "vector128"), "expanded"),
+    ((272, 288), ("vector",), "cut"),
+    ((2064, 12), ("flat",), "expanded"),
+    ((12, 2064), ("flat",), "expanded"),
+    ((16, 12), ("flat",), "packed"),
 )
 
 
 def check_kept(dtype: torch.dtype, device: torch.device, least_bytes: int) -> Iterator[str]:
     """Runs batches of at least so many bytes through their tiles; yields what is wrong."""
-    for shape, tiles, is_packed in KEPT_BATCHES:
+    for shape, tiles, how in KEPT_BATCHES:
         matrix = storage(shape[0] * shape[1], dtype).view(shape)
-        batches = -(-least_bytes // matrix.nbytes)
-        if is_packed:
+        columns = slice(1, -1) if how == "cut" else slice(None)
+        batches = -(-least_bytes // matrix[:, columns].numel() // dtype.itemsize)
+        if how == "packed":
             x = matrix.repeat(batches, 1, 1).to(device)
         else:
-            x = matrix.to(device).expand(batches, *shape)
-        expected = matrix.t().contiguous().expand(batches, shape[1], shape[0])
+            x = matrix.to(device)[:, columns].expand(batches, -1, -1)
+        expected = matrix[:, columns].t().contiguous().expand(batches, -1, -1)
         for tile in tiles:
             for method in LAYOUTS if has_layout(tile) else ("auto",):
                 y = torch.ops.swizzle._transpose_with(x, method, tile)
@@ -96,6 +98,8 @@ def views(dtype: torch.dtype, device: torch.device) -> Iterator[tuple[str, torch
     yield "column-major", rows.t()
     yield "column-major, pitched", rows[:, 16:96].t()  # its rows stay rows: the gather
     yield "every third column", rows[:, ::3]
+    yield "every third of 108 columns", rows[:, :108:3]
+    yield "all columns but the first and the last", rows[:, 1:-1]
     yield "every second row", rows[::2]
     yield "rows over two dimensions", base[: 15 * 13 * 37].view(15, 13, 37).permute(2, 0, 1)
     yield "expanded rows", base[:80].expand(64, 80)

@@ -472,6 +472,11 @@ def test_report_says_what_the_tests_found_on_a_gpu(results: Path) -> None:
     assert "(2 G, 2030-01-01, `tests/gpu_record.json`): 1,234 passed and 1 failed, 5 of" in text
     assert "7 comparisons bit by bit, 2 of which differed; 9 calls" in text
     assert "grown in 1 places; 2 tools of compute-sanitizer, 7 errors." in text
+    record["sanitizers"] = {"memcheck": {"errors": 3}, "racecheck": {"errors": None}}
+    text = report.summary_text(
+        records.load_folder(results), None, plots="plots", details="RESULTS.md", gpu_record=record
+    )
+    assert "1 tools of compute-sanitizer, 3 errors; racecheck did not end in time." in text
 
 
 def test_compare_shows_what_changed(
