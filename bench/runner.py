@@ -123,8 +123,8 @@ def run_host(
             statements,
             variables,
             label=f"host time of one call, {case.label}, {device.type}",
-            rounds=3 if quick else 5,
-            min_run_s=0.1 if quick else 0.3,
+            rounds=6 if quick else 30,
+            min_run_s=0.05,
         )
         comparisons.append(comparison)
         for variant, statement in statements.items():
